@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.plan.pack.blocks import Block
+from tirlite.plan.blocks import Block
 
 
 def overlapping(blocks: list[Block], offsets: list[int]) -> list[tuple[int, int]]:

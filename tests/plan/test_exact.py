@@ -7,9 +7,9 @@ import pytest
 from random_cases import IS_THOROUGH
 
 from tirlite.plan import Plan, Pool, Problem, Request, solve
+from tirlite.plan.blocks import Block
 from tirlite.plan.search.descent import minimise
 from tirlite.plan.search.engine import Limits, PythonEngine
-from tirlite.plan.search.sections import Item
 from tirlite.sizes import Dim
 
 
@@ -68,7 +68,7 @@ def test_a_plan_that_fits_is_enough_where_that_is_asked_for():
 
 
 def test_a_search_ends_with_the_first_packing_that_fits():
-    items = [Item(each.size, each.align, None, each.live) for each in crowd(9, count=30).requests]
+    items = [Block.even(each.size, each.live, each.align) for each in crowd(9, count=30).requests]
     first, best = (Limits(1500, stop_at_fit=stop_at_fit) for stop_at_fit in (True, False))
     packings = [minimise(items, PythonEngine(), limits, wanted=230) for limits in (first, best)]
     assert packings[1].total <= packings[0].total <= 230

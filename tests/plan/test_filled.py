@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from blocks_apart import overlapping
 
+from tirlite.plan.blocks import Block, Piece, sections_of, top_of
 from tirlite.plan.pack import portfolio
-from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
 from tirlite.plan.pack.heuristics import sweep
 from tirlite.plan.pack.many.fill import fill, filled, fillings
 from tirlite.plan.pack.many.terrain import LEFT, Terrain, Times

@@ -5,7 +5,7 @@ from random import Random
 
 from blocks_apart import overlapping
 
-from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
+from tirlite.plan.blocks import Block, Piece, sections_of, top_of
 from tirlite.plan.pack.heuristics import sweep
 from tirlite.plan.pack.many.mend import mended
 from tirlite.plan.search.engine import PythonEngine

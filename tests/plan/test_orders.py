@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 
-from tirlite.plan.pack.blocks import Block, Piece, sections_of
+from tirlite.plan.blocks import Block, Piece, sections_of
 from tirlite.plan.pack.symbolic.orders import Trials
 
 COLUMNS = 3

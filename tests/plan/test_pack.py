@@ -8,8 +8,8 @@ from every import every
 from random_cases import groups
 
 from tirlite.plan import Choice, Pool, Problem, Request, check, lower_bound, solve
+from tirlite.plan.blocks import Block, Piece, sections_of, top_of
 from tirlite.plan.pack import heuristics
-from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
 from tirlite.plan.pack.heuristics import Skyline, Work
 from tirlite.plan.strategies.pack import pack
 from tirlite.sizes import Dim, evaluate

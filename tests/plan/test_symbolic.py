@@ -9,9 +9,9 @@ import pytest
 from every import every
 
 from tirlite.plan import Ok, Problem, Request, check, lower_bound, solve
+from tirlite.plan.blocks import Block, Piece, sections_of
 from tirlite.plan.in_place import handover
 from tirlite.plan.order import drawn
-from tirlite.plan.pack.blocks import Block, Piece, sections_of
 from tirlite.plan.pack.symbolic.vectors import Cover, Products, fronts_of
 from tirlite.sizes import Dim, Proof, alternatives, evaluate, maximum, prove_le
 

@@ -5,7 +5,7 @@ from random import Random
 
 from blocks_apart import overlapping
 
-from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
+from tirlite.plan.blocks import Block, Piece, sections_of, top_of
 from tirlite.plan.pack.many.under import Hung, under
 from tirlite.plan.search.engine import PythonEngine
 from tirlite.solver import LateEngine

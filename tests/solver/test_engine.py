@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from tirlite.plan import Problem, Request, solve
+from tirlite.plan.blocks import Block, Piece
 from tirlite.plan.search.cells import NAMES, NODES, RUNNING, STATUS, load, restart
 from tirlite.plan.search.engine import PythonEngine
 from tirlite.plan.search.instance import instances
-from tirlite.plan.search.sections import Item
 from tirlite.solver import CompiledEngine
 
 
@@ -22,13 +22,13 @@ def crowd(seed, count):
     random = Random(seed)
     starts = [random.randrange(count) for _ in range(count)]
     spans = [((low, low + random.randrange(1, count // 3 + 2)),) for low in starts]
-    return [Item(random.randrange(1, 40), random.choice([1, 1, 4]), None, live) for live in spans]
+    return [Block.even(random.randrange(1, 40), live, random.choice([1, 1, 4])) for live in spans]
 
 
 def shrunk(item):
     """The item, which fills but half of its size from its second point of time on."""
-    ((low, high),) = item.live
-    pieces = (((low, low + 1), item.size), ((low + 1, high), item.size // 2))
+    ((low, high, size),) = item.pieces
+    pieces = (Piece(low, low + 1, size), Piece(low + 1, high, size // 2))
     return replace(item, pieces=pieces) if high > low + 1 else item
 
 
@@ -56,5 +56,5 @@ def test_after_each_slice_all_cells_are_the_same(compiled, seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_plans_for_a_budget_are_the_same(compiled, seed):
     items = crowd(seed, 50)
-    problem = Problem(tuple(Request(f"r{n}", i.size, i.live, align=i.align) for n, i in enumerate(items)))
+    problem = Problem(tuple(Request(f"r{n}", i.size, ((i.low, i.high),), align=i.align) for n, i in enumerate(items)))
     assert solve(problem, "exact", budget=3000) == solve(problem, "exact", budget=3000, engine=compiled)

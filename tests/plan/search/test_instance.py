@@ -1,11 +1,11 @@
 """What a search is told of a problem: few sections, small numbers, equal buffers in a row, a bound."""
 
+from tirlite.plan.blocks import Block
 from tirlite.plan.search.instance import instances, overlaps
-from tirlite.plan.search.sections import Item
 
 
 def one(*rows):
-    (instance,) = instances([Item(size, align, None, tuple(live)) for size, align, *live in rows])
+    (instance,) = instances([Block.even(size, live, align) for size, align, *live in rows])
     return instance
 
 
@@ -34,11 +34,11 @@ def test_equal_buffers_stand_in_a_row():
 
 
 def test_parts_that_do_not_overlap_are_apart_and_the_largest_comes_first():
-    parts = list(instances([Item(4, 1, None, ((0, 2),)), Item(9, 1, None, ((2, 5),)), Item(0, 1, None, ((0, 9),))]))
+    parts = list(instances([Block.even(4, ((0, 2),)), Block.even(9, ((2, 5),)), Block.even(0, ((0, 9),))]))
     assert [part.numbers for part in parts] == [(1,), (0,)]
 
 
 def test_overlaps_are_counted_up_to_a_limit():
-    crowd = [Item(1, 1, None, ((0, 2),)) for _ in range(10)]
+    crowd = [Block.even(1, ((0, 2),)) for _ in range(10)]
     assert overlaps(crowd, 100) == 45
     assert overlaps(crowd, 20) > 20

@@ -7,21 +7,21 @@ import pytest
 from every import every
 from random_cases import groups
 
+from tirlite.plan.blocks import Block, Piece
 from tirlite.plan.search.descent import minimise
 from tirlite.plan.search.engine import Limits, PythonEngine
-from tirlite.plan.search.sections import Item
 
 ENOUGH = 100_000
 
 
 def item(size, *live, align=1, fixed=None):
-    return Item(size, align, fixed, live)
+    return Block.even(size, live, align, fixed)
 
 
 def meetings(a, b):
     """What both fill, in each stretch of time in which both live and fill anything."""
-    for (low, high), mine in a.stretches:
-        for (begin, end), theirs in b.stretches:
+    for low, high, mine in a.pieces:
+        for begin, end, theirs in b.pieces:
             if low < end and begin < high and mine and theirs:
                 yield mine, theirs
 
@@ -69,9 +69,10 @@ def random_items(random, most=6):
         align = random.choice([1, 2, 4, 8]) if has_aligns else 1
         size = scale * random.randrange(random.random() > 0.1, random.choice([4, 12]))
         fixed = align * random.randrange(6) if has_fixed and random.random() < 0.35 else None
-        pieces = tuple(pieces_of(random, live, size)) if has_pieces and random.random() < 0.5 else ()
-        size = max((filled for _, filled in pieces), default=size)
-        items += [Item(size, align, fixed, tuple(live), pieces)] * (2 if has_copies and fixed is None else 1)
+        even = Block.even(size, live, align, fixed)
+        uneven = has_pieces and random.random() < 0.5
+        block = Block(tuple(pieces_of(random, live, size)), align, fixed) if uneven else even
+        items += [block] * (2 if has_copies and fixed is None else 1)
     return items[:most]
 
 
@@ -79,7 +80,7 @@ def pieces_of(random, live, size):
     """Stretches in which a buffer fills its size, and others in which it fills less, or nothing."""
     for low, high in live:
         for begin, end in pairwise(sorted({low, high, random.randint(low, high)})):
-            yield (begin, end), random.choice([size, size, size // 2, 0])
+            yield Piece(begin, end, random.choice([size, size, size // 2, 0]))
 
 
 def assert_valid(items, packing):
@@ -112,8 +113,7 @@ def test_a_height_above_the_largest_sum_can_be_proved():
 
 
 def test_a_buffer_lies_low_where_its_neighbour_has_shrunk():
-    pieces = (((0, 2), 8), ((2, 6), 2))
-    shrinking = Item(8, 1, None, tuple(span for span, _ in pieces), pieces)
+    shrinking = Block((Piece(0, 2, 8), Piece(2, 6, 2)))
     packing = minimise([shrinking, item(6, (3, 6))], PythonEngine(), Limits(ENOUGH), start=(0, 8))
     assert (packing.total, packing.bound) == (8, 8)
 

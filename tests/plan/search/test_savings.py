@@ -5,8 +5,8 @@ from random import Random
 
 from every import every
 
+from tirlite.plan.blocks import Block
 from tirlite.plan.search.pairing import Saving, greedily_saved, least_live, most_saved
-from tirlite.plan.search.sections import Item
 
 
 def drawn(seed, nodes, count):
@@ -39,7 +39,7 @@ def test_of_many_no_less_than_that(seed):
 
 
 def item(size, low, high, align=1):
-    return Item(size, align, None, ((low, high),))
+    return Block.even(size, ((low, high),), align)
 
 
 def test_two_that_want_the_same_place_save_once():

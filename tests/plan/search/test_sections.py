@@ -2,12 +2,13 @@
 
 from itertools import combinations
 
+from tirlite.plan.blocks import Block, Piece
 from tirlite.plan.search.instance import instances
-from tirlite.plan.search.sections import Item, meetings
+from tirlite.plan.search.sections import meetings
 
 
 def item(size, *live, align=1):
-    return Item(size, align, None, live)
+    return Block.even(size, live, align)
 
 
 def test_items_of_which_any_two_meet_need_the_sum_of_all_though_they_never_live_at_once():
@@ -17,7 +18,7 @@ def test_items_of_which_any_two_meet_need_the_sum_of_all_though_they_never_live_
 
 
 def test_a_buffer_that_is_smaller_while_another_one_lives_fills_less_beside_it():
-    handed_on = Item(9, 1, None, ((0, 2), (2, 6)), (((0, 2), 9), ((2, 6), 2)))
+    handed_on = Block((Piece(0, 2, 9), Piece(2, 6, 2)))
     (instance,) = instances([handed_on, item(4, (3, 4), (8, 9)), item(5, (4, 6), (8, 9))])
     assert instance.floor == 11
 

@@ -8,7 +8,7 @@ from dataclasses import field
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TypeAlias
 
-from tirlite.plan.pack.blocks import Block, Piece, Sections
+from tirlite.plan.blocks import Block, Piece, Sections
 from tirlite.record import record
 
 # Sections that are looked at until a fill gives up, in all, or more where there are many blocks: about a second.

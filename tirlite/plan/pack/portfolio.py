@@ -7,7 +7,7 @@ from itertools import chain, islice
 from operator import add
 from random import Random
 
-from tirlite.plan.pack.blocks import Block, Sections, sections_of, top_of
+from tirlite.plan.blocks import Block, Sections, sections_of, top_of
 from tirlite.plan.pack.heuristics import Meeting, Skyline, Work, first_fit, meetings, sweep
 from tirlite.plan.pack.many.fill import fillings
 from tirlite.plan.pack.many.mend import mended

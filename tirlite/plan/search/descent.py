@@ -1,4 +1,4 @@
-"""Finds lower and lower packings of items, and higher and higher bounds, within limits.
+"""Finds lower and lower packings of blocks, and higher and higher bounds, within limits.
 
 Several searches for one answer may run in parallel threads, in an order of preference. When one ends, those after it
 in that order are given up and ignored, so that the answer does not depend on the number of threads.
@@ -13,10 +13,11 @@ from functools import partial
 from queue import SimpleQueue
 from random import Random
 
+from tirlite.plan.blocks import Block
 from tirlite.plan.search.cells import FOUND, IMPOSSIBLE, NODES, RUNNING, STATUS, Cells, load, offsets, restart
 from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.search.instance import Instance, instances
-from tirlite.plan.search.sections import NONE_LOOSE, Item, Loose
+from tirlite.plan.search.sections import NONE_LOOSE, Loose
 from tirlite.record import record
 
 Start = Callable[[Cells], None]
@@ -137,7 +138,7 @@ class Descent:
         return self.best is None and (self._below is None or self._highest <= self._lowest)
 
     def begin(self, start: Sequence[int] | None) -> None:
-        """Takes a packing of all items, in bytes; without one finds a packing for each order, as it comes.
+        """Takes a packing of all blocks, in bytes; without one finds a packing for each order, as it comes.
 
         The first of these it finds also beyond the limits, as one is owed. Only fixed offsets can stand in the way.
         """
@@ -283,7 +284,7 @@ def _sorted(instance: Instance, key: Callable[[int], tuple[float, ...]]) -> list
 
 @record
 class Packing:
-    """The offset of each item in bytes, the bytes in all, and bytes that every packing needs.
+    """The offset of each block in bytes, the bytes in all, and bytes that every packing needs.
 
     There are no offsets where packings of fewer bytes were asked for, and none was found. `is_flat` says that
     alignments never cost a byte, so that this holds also for packings in several arenas.
@@ -296,7 +297,7 @@ class Packing:
 
 
 def minimise(
-    items: Sequence[Item],
+    blocks: Sequence[Block],
     engine: Engine,
     limits: Limits,
     start: Sequence[int] | None = None,
@@ -309,9 +310,9 @@ def minimise(
 
     `start` is a packing to begin with. Parts of the problem that do not overlap in time are searched by turns, always
     the one whose packing is highest. A plan of at most `wanted` bytes is looked for early, and none of less than
-    `enough` bytes, nor of `below` bytes or more. Items that are `loose` of each other may lie over each other.
+    `enough` bytes, nor of `below` bytes or more. Blocks that are `loose` of each other may lie over each other.
     """
-    needed = max([item.fixed + item.size for item in items if item.fixed is not None], default=0)
+    needed = max([block.fixed + block.size for block in blocks if block.fixed is not None], default=0)
 
     def total() -> int:
         return max([needed, *(descent.total for descent in descents)])
@@ -322,7 +323,7 @@ def minimise(
     def report() -> None:
         limits.report(total(), bound())
 
-    descents = [Descent(instance, engine, limits, report, below) for instance in instances(items, loose)]
+    descents = [Descent(instance, engine, limits, report, below) for instance in instances(blocks, loose)]
     try:
         for descent in descents:
             descent.begin(start)
@@ -334,7 +335,7 @@ def minimise(
         return Packing((), below, bound(), is_flat)
     if any(descent.best is None for descent in descents):
         return None
-    return Packing(_offsets(items, descents), total(), bound(), is_flat)
+    return Packing(_offsets(blocks, descents), total(), bound(), is_flat)
 
 
 def _descend(descents: Sequence[Descent], limits: Limits, bound: int, wanted: int | None) -> None:
@@ -349,8 +350,8 @@ def _descend(descents: Sequence[Descent], limits: Limits, bound: int, wanted: in
         worst.round(bound, max([enough, *lower]), wanted)
 
 
-def _offsets(items: Sequence[Item], descents: Sequence[Descent]) -> tuple[int, ...]:
-    placed = [0 if item.fixed is None else item.fixed for item in items]
+def _offsets(blocks: Sequence[Block], descents: Sequence[Descent]) -> tuple[int, ...]:
+    placed = [0 if block.fixed is None else block.fixed for block in blocks]
     for descent in descents:
         for number, offset in zip(descent.instance.numbers, descent.best or (), strict=True):
             placed[number] = offset * descent.instance.unit

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
 
 from tirlite.groups import by_key
+from tirlite.plan.blocks import Block
 from tirlite.plan.request import Interval
 from tirlite.plan.search.sections import (
     NONE_LOOSE,
-    Item,
     Loose,
     Near,
     Section,
@@ -25,7 +25,7 @@ from tirlite.sizes import round_up
 class Instance:
     """Buffers that a chain of overlaps connects, with sizes, alignments and offsets in multiples of `unit` bytes.
 
-    `numbers` are the buffers' places in the sequence of items. A buffer fills `sizes` where something may lie above
+    `numbers` are the buffers' places in the sequence of blocks. A buffer fills `sizes` where something may lie above
     it, rounded up so that the next may follow at once, and `nets` at the top; `heights` are what it fills of that while
     each of its neighbours lives. `sections` are sets of buffers that stand on each other, see `plan.search.sections`,
     `fills` what each of these fills there, `loads` the sums of that, and `slacks` how far these may stand out over the
@@ -56,42 +56,43 @@ class Instance:
         return self.sizes == self.nets and max(self.aligns) == 1
 
 
-def instances(items: Sequence[Item], loose: Loose = NONE_LOOSE) -> Iterator[Instance]:
+def instances(blocks: Sequence[Block], loose: Loose = NONE_LOOSE) -> Iterator[Instance]:
     """The parts of a problem that have nothing to do with each other, those with the largest bound first.
 
-    Items of no size are in none of them. Those that are `loose` of each other may lie over each other.
+    Blocks of no size are in none of them. Those that are `loose` of each other may lie over each other.
     """
-    numbers = [number for number, item in enumerate(items) if item.size]
-    near, live = meetings(items, numbers, loose)
+    numbers = [number for number, block in enumerate(blocks) if block.size]
+    near, live = meetings(blocks, numbers, loose)
     parts = []
     connected = list(_connected(numbers, near))
     part_of = {number: index for index, part in enumerate(connected) for number in part}
     rows = by_key((part_of[each[0][0]], each) for each in live)
     for index, part in enumerate(connected):
-        steps = _steps(items, part, near)
-        parts.append(_instance(items, near, sections(items, near, rows[index], steps, loose), steps))
+        steps = _steps(blocks, part, near)
+        parts.append(_instance(blocks, near, sections(blocks, near, rows[index], steps, loose), steps))
     yield from sorted(parts, key=lambda part: (-part.floor * part.unit, part.numbers))
 
 
-def whole(items: Sequence[Item]) -> Instance:
-    """All items as one instance, whether or not overlaps connect them, and its sections what lives at one time.
+def whole(blocks: Sequence[Block]) -> Instance:
+    """All blocks as one instance, whether or not overlaps connect them, and its sections what lives at one time.
 
     Those of no size are not in it.
     """
-    numbers = [number for number, item in enumerate(items) if item.size]
-    near, live = meetings(items, numbers)
-    steps = _steps(items, numbers, near)
-    return _instance(items, near, [rounded_up(members, nets, steps) for members, nets in live], steps)
+    numbers = [number for number, block in enumerate(blocks) if block.size]
+    near, live = meetings(blocks, numbers)
+    steps = _steps(blocks, numbers, near)
+    return _instance(blocks, near, [rounded_up(members, nets, steps) for members, nets in live], steps)
 
 
-def _steps(items: Sequence[Item], numbers: Sequence[int], near: Near) -> dict[int, int]:
+def _steps(blocks: Sequence[Block], numbers: Sequence[int], near: Near) -> dict[int, int]:
     """For each buffer what divides all offsets at which it, or something that stands on it, can lie."""
-    return {number: min(items[other].align for other in (number, *near[number])) for number in numbers}
+    return {number: min(blocks[other].align for other in (number, *near[number])) for number in numbers}
 
 
-def overlaps(items: Sequence[Item], most: int) -> int:
-    """How often the life of one item begins during that of another; counting ends beyond `most`."""
-    events = sorted((time, sign) for item in items for low, high in item.live for time, sign in ((low, 1), (high, -1)))
+def overlaps(blocks: Sequence[Block], most: int) -> int:
+    """How often the life of one block begins during that of another; counting ends beyond `most`."""
+    pieces = [piece for block in blocks for piece in block.pieces]
+    events = sorted([(low, 1) for low, _, _ in pieces] + [(high, -1) for _, high, _ in pieces])
     count = live = 0
     for _, sign in events:
         if sign > 0:
@@ -116,15 +117,15 @@ def _connected(numbers: Sequence[int], near: Near) -> Iterator[list[int]]:
         yield sorted(part)
 
 
-def _instance(items: Sequence[Item], near: Near, found: Sequence[Section], steps: Mapping[int, int]) -> Instance:
+def _instance(blocks: Sequence[Block], near: Near, found: Sequence[Section], steps: Mapping[int, int]) -> Instance:
     part = list(steps)
     place = {number: index for index, number in enumerate(part)}
-    rounded = [round_up(items[number].size, step) for number, step in steps.items()]
-    unit = _unit([items[number] for number in part], rounded, list(steps.values()))
+    rounded = [round_up(blocks[number].size, step) for number, step in steps.items()]
+    unit = _unit([blocks[number] for number in part], rounded, list(steps.values()))
     neighbours = tuple(tuple(sorted(place[other] for other in near[number])) for number in part)
     members = tuple(tuple([place[number] for number in section.members]) for section in found)
-    nets = tuple(items[number].size // unit for number in part)
-    fixed = tuple(_divided(items[number].fixed, unit) for number in part)
+    nets = tuple(blocks[number].size // unit for number in part)
+    fixed = tuple(_divided(blocks[number].fixed, unit) for number in part)
     tops = [offset + net for offset, net in zip(fixed, nets, strict=True) if offset is not None]
     fills = tuple(tuple([fill // unit for fill in section.fills]) for section in found)
     slacks = tuple(section.slack // unit for section in found)
@@ -134,37 +135,37 @@ def _instance(items: Sequence[Item], near: Near, found: Sequence[Section], steps
         unit=unit,
         sizes=tuple(size // unit for size in rounded),
         nets=nets,
-        aligns=tuple(max(items[number].align // unit, 1) for number in part),
+        aligns=tuple(max(blocks[number].align // unit, 1) for number in part),
         fixed=fixed,
-        widths=tuple(sum(high - low for low, high in items[number].live) for number in part),
+        widths=tuple(sum(high - low for low, high, _ in blocks[number].pieces) for number in part),
         neighbours=neighbours,
-        heights=tuple(_heights(items, part, c, row, steps[part[c]], unit) for c, row in enumerate(neighbours)),
+        heights=tuple(_heights(blocks, part, c, row, steps[part[c]], unit) for c, row in enumerate(neighbours)),
         sections=members,
         fills=fills,
         loads=loads,
         slacks=slacks,
         spans=_spans(len(part), members),
-        before=_equal_before(items, part, neighbours),
+        before=_equal_before(blocks, part, neighbours),
         floor=max([*tops, *(load - slack for load, slack in zip(loads, slacks, strict=True))]),
     )
 
 
 def _heights(
-    items: Sequence[Item], part: Sequence[int], c: int, neighbours: Sequence[int], step: int, unit: int
+    blocks: Sequence[Block], part: Sequence[int], c: int, neighbours: Sequence[int], step: int, unit: int
 ) -> tuple[int, ...]:
     """What a buffer fills at most while each of its neighbours lives."""
-    item = items[part[c]]
-    if not item.pieces:
-        return (round_up(item.size, step) // unit,) * len(neighbours)
-    return tuple([round_up(item.beside(items[part[other]]), step) // unit for other in neighbours])
+    block = blocks[part[c]]
+    if block.is_even:
+        return (round_up(block.size, step) // unit,) * len(neighbours)
+    return tuple([round_up(block.beside(blocks[part[other]]), step) // unit for other in neighbours])
 
 
-def _unit(items: Sequence[Item], rounded: Sequence[int], steps: Sequence[int]) -> int:
+def _unit(blocks: Sequence[Block], rounded: Sequence[int], steps: Sequence[int]) -> int:
     """The largest number that divides all sizes and offsets; an alignment that divides it is always met."""
-    pieces = [(size, step) for item, step in zip(items, steps, strict=True) for _, size in item.pieces]
-    unit = gcd(*rounded, *(item.size for item in items), *(item.fixed or 0 for item in items))
+    pieces = [(size, step) for block, step in zip(blocks, steps, strict=True) for _, _, size in block.pieces]
+    unit = gcd(*rounded, *(block.size for block in blocks), *(block.fixed or 0 for block in blocks))
     unit = gcd(unit, *(size for size, _ in pieces), *(round_up(size, step) for size, step in pieces))
-    return gcd(unit, *(item.align for item in items if unit % item.align))
+    return gcd(unit, *(block.align for block in blocks if unit % block.align))
 
 
 def _divided(offset: int | None, unit: int) -> int | None:
@@ -181,17 +182,19 @@ def _spans(count: int, sections: Sequence[tuple[int, ...]]) -> tuple[Interval, .
     return tuple(zip(first, last, strict=True))
 
 
-def _equal_before(items: Sequence[Item], part: Sequence[int], neighbours: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def _equal_before(
+    blocks: Sequence[Block], part: Sequence[int], neighbours: Sequence[tuple[int, ...]]
+) -> tuple[int, ...]:
     """For each buffer the one before it that it could change places with, or -1."""
     latest: dict[object, int] = {}
     before = []
     for index, number in enumerate(part):
-        item = items[number]
+        block = blocks[number]
         # Where sizes vary, what others fill while it lives depends on when that is.
-        is_even = not any(items[part[other]].pieces for other in (index, *neighbours[index]))
-        when = () if is_even else (item.live, item.pieces)
-        alike = (item.size, item.align, when, tuple(sorted((*neighbours[index], index))))
-        before.append(latest.get(alike, -1) if item.fixed is None else -1)
-        if item.fixed is None:
+        are_even = all(blocks[part[other]].is_even for other in (index, *neighbours[index]))
+        when = () if are_even else block.pieces
+        alike = (block.size, block.align, when, tuple(sorted((*neighbours[index], index))))
+        before.append(latest.get(alike, -1) if block.fixed is None else -1)
+        if block.fixed is None:
             latest[alike] = index
     return tuple(before)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
 from tirlite.groups import by_key
+from tirlite.plan.blocks import Block, Piece, block_of
 from tirlite.plan.in_place import Group, Handover, grouped
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.search.descent import Packing, minimise
 from tirlite.plan.search.engine import Engine, Limits
-from tirlite.plan.search.sections import Item
 from tirlite.record import record, replace
 from tirlite.sizes import round_up
 from tirlite.sizes.evaluate import as_number
@@ -23,7 +23,7 @@ Edge = tuple[int, int, int]
 
 @record(guarded=False)
 class Saving:
-    """Two items that may be joined, when both are live, and the bytes that are saved then."""
+    """Two blocks that may be joined, when both are live, and the bytes that are saved then."""
 
     destination: int
     source: int
@@ -31,31 +31,30 @@ class Saving:
     size: int
 
 
-def least_live(items: Sequence[Item], pairs: Sequence[Saving]) -> int:
+def least_live(blocks: Sequence[Block], pairs: Sequence[Saving]) -> int:
     """The most bytes that are live at one time, if of the pairs those are taken that save most then.
 
-    Items of some alignment or more, by themselves, fill whole multiples of it, all but the topmost.
+    Blocks of some alignment or more, by themselves, fill whole multiples of it, all but the topmost.
     """
     best = 0
-    for step in sorted({1, *(item.align for item in items)}):
-        filled = [(span, size) for item in items if item.align >= step for span, size in item.stretches]
-        slack = max((-size % step for _, size in filled), default=0)
+    for step in sorted({1, *(block.align for block in blocks)}):
+        filled = [piece for block in blocks if block.align >= step for piece in block.pieces]
+        slack = max((-size % step for _, _, size in filled), default=0)
         if slack or step == 1:
             edges = [
                 (pair.at, (pair.destination, pair.source, round_up(pair.size, step)))
                 for pair in pairs
-                if min(items[pair.destination].align, items[pair.source].align) >= step
+                if min(blocks[pair.destination].align, blocks[pair.source].align) >= step
             ]
-            best = max(
-                best, _most([(span, round_up(size, step)) for span, size in filled], edges, best + slack) - slack
-            )
+            rounded = [Piece(low, high, round_up(size, step)) for low, high, size in filled]
+            best = max(best, _most(rounded, edges, best + slack) - slack)
     return best
 
 
-def _most(filled: Iterable[tuple[Interval, int]], edges: Iterable[tuple[Interval, Edge]], best: int) -> int:
+def _most(filled: Iterable[Piece], edges: Iterable[tuple[Interval, Edge]], best: int) -> int:
     """The most that is live at one time, less what is saved then; or `best`, if that is more."""
     changes: dict[int, int] = {}
-    for (low, high), size in filled:
+    for low, high, size in filled:
         changes[low] = changes.get(low, 0) + size
         changes[high] = changes.get(high, 0) - size
     edges = sorted(edges, key=lambda each: -each[1][2])
@@ -294,24 +293,21 @@ class _Found:
 
 
 class _Trial:
-    """The items of a part for a choice of some pairs; those that are open may lie over each other."""
+    """The blocks of a part for a choice of some pairs; those that are open may lie over each other."""
 
     def __init__(self, part: _Part, state: _State) -> None:
         self.part, self.state = part, state
         self.groups = grouped(part.requests, state.taken)
-        self.items = [
-            Item.of([(span, as_number(size)) for span, size in group.pieces], max(part.align, group.align), group.fixed)
-            for group in self.groups
-        ]
+        self.blocks = [block_of(group, part.align) for group in self.groups]
         self.place = {request.id: number for number, group in enumerate(self.groups) for request in group.members}
         self.bound = least_live(
-            self.items, [Saving(*self._places(each), each.at, _saving(each)) for each in state.open]
+            self.blocks, [Saving(*self._places(each), each.at, _saving(each)) for each in state.open]
         )
 
     @property
     def is_possible(self) -> bool:
         """Whether fixed offsets are the same in each group, and multiples of its alignment."""
-        is_aligned = all(item.fixed is None or item.fixed % item.align == 0 for item in self.items)
+        is_aligned = all(block.fixed is None or block.fixed % block.align == 0 for block in self.blocks)
         return is_aligned and not any(map(_clashes, self.groups))
 
     def _places(self, pair: Handover) -> tuple[int, int]:
@@ -348,7 +344,7 @@ class _Trial:
             loose.setdefault(second, set()).add(first)
         share = limits.part(_PART)
         share.nodes = min(share.nodes, _OPEN)
-        packing = minimise(self.items, engine, share, enough=below - 1, below=below, loose=loose)
+        packing = minimise(self.blocks, engine, share, enough=below - 1, below=below, loose=loose)
         limits.take_back(share)
         assert packing is not None
         return packing
@@ -360,7 +356,7 @@ class _Trial:
     def _settled(self, engine: Engine, limits: Limits, goal: int, below: int) -> _Found:
         """The lowest arena of fewer than `below` bytes with the pairs that are taken, and no others."""
         share = limits.part(2)
-        packing = minimise(self.items, engine, share, enough=goal, below=below)
+        packing = minimise(self.blocks, engine, share, enough=goal, below=below)
         limits.take_back(share)
         assert packing is not None
         if not packing.offsets:

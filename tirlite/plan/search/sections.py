@@ -1,7 +1,8 @@
-"""Finds sets of items that must be stacked in some order, and the least height that each item fills there.
+"""Finds sets of blocks that must be stacked in some order, and the least height that each block fills there.
 
-The items that are live at one time are such a set. So are items of which any two are live together at some time, though
-never all at once; and, of the items live at one time, those with the larger alignments, which fill more by themselves.
+The blocks that are live at one time are such a set. So are blocks of which any two are live together at some time,
+though never all at once; and, of the blocks live at one time, those with the larger alignments, which fill more by
+themselves.
 """
 
 from __future__ import annotations
@@ -10,46 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from tirlite.plan.request import Interval
+from tirlite.plan.blocks import Block
 from tirlite.record import record
 from tirlite.sizes import round_up
-
-
-@record
-class Item:
-    """A buffer: bytes, a power of two that divides its offset, its offset if that is given, and when it lives.
-
-    Where it does not fill its `size` all the time, `pieces` are what it fills in each stretch of its life.
-    """
-
-    size: int
-    align: int
-    fixed: int | None
-    live: tuple[Interval, ...]
-    pieces: tuple[tuple[Interval, int], ...] = ()
-
-    @classmethod
-    def of(cls, stretches: Iterable[tuple[Interval, int]], align: int, fixed: int | None) -> Item:
-        """The item that fills so much in these stretches of its life."""
-        pieces = tuple(stretches)
-        sizes = {size for _, size in pieces}
-        live = tuple([span for span, _ in pieces])
-        return cls(max(sizes, default=0), align, fixed, live, pieces if len(sizes) > 1 else ())
-
-    @property
-    def stretches(self) -> tuple[tuple[Interval, int], ...]:
-        """What it fills in each stretch of its life."""
-        return self.pieces or tuple([(span, self.size) for span in self.live])
-
-    def beside(self, other: Item) -> int:
-        """The most that it fills while the other one lives and fills anything."""
-        if not self.pieces:
-            return self.size
-        return max(
-            size
-            for (low, high), size in self.stretches
-            if any(low < end and begin < high for (begin, end), filled in other.stretches if filled)
-        )
 
 
 def cliques(rows: Sequence[int], weights: Sequence[int], within: int, steps: int) -> Iterator[int]:
@@ -78,20 +42,20 @@ def members(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-# For each item those that live at some time when it does. A set of items, and what each of them fills then.
+# For each block those that live at some time when it does. A set of blocks, and what each of them fills then.
 Near = dict[int, dict[int, int]]
 Together = tuple[tuple[int, ...], tuple[int, ...]]
-# For some items those that they may lie over.
+# For some blocks those that they may lie over.
 Loose = Mapping[int, Collection[int]]
 NONE_LOOSE: Loose = MappingProxyType({})
-# Of more items than this those that never live all at once are not looked for; how far the search for them goes, and
+# Of more blocks than this those that never live all at once are not looked for; how far the search for them goes, and
 # the most that are kept; and how far that goes for sets of what lives at one time where some may lie over each other.
 _FEW, _STEPS, _MOST, _APART = 400, 500, 64, 100
 
 
 @record
 class Section:
-    """Items that stand on each other, what each fills, rounded up so that the next may follow, and without that."""
+    """Blocks that stand on each other, what each fills, rounded up so that the next may follow, and without that."""
 
     members: tuple[int, ...]
     fills: tuple[int, ...]
@@ -103,15 +67,15 @@ class Section:
         return max(fill - net for fill, net in zip(self.fills, self.nets, strict=True))
 
 
-def meetings(items: Sequence[Item], numbers: Sequence[int], loose: Loose = NONE_LOOSE) -> tuple[Near, list[Together]]:
-    """For each item those that live at some time when it does; and the sets that no other set contains, in time.
+def meetings(blocks: Sequence[Block], numbers: Sequence[int], loose: Loose = NONE_LOOSE) -> tuple[Near, list[Together]]:
+    """For each block those that live at some time when it does; and the sets that no other set contains, in time.
 
     Those that are loose of each other may lie over each other, and count as if they never lived together.
     """
     events = sorted(
         (time, sign, number, size)
         for number in numbers
-        for (low, high), size in items[number].stretches
+        for low, high, size in blocks[number].pieces
         if size
         for time, sign in ((low, 1), (high, -1))
     )
@@ -150,14 +114,14 @@ def _parted(members: tuple[int, ...], sizes: Mapping[int, int], loose: Loose) ->
 
 
 def sections(
-    items: Sequence[Item], near: Near, live: Iterable[Together], steps: Mapping[int, int], loose: Loose
+    blocks: Sequence[Block], near: Near, live: Iterable[Together], steps: Mapping[int, int], loose: Loose
 ) -> list[Section]:
     """The sets of what lives at one time, in order, and after each others that tell more and have most in common.
 
-    The offsets of what stands on an item are multiples of its step.
+    The offsets of what stands on a block are multiples of its step.
     """
     found = [rounded_up(members, nets, steps) for members, nets in live]
-    more = [*_aligned(items, steps, loose), *_scattered(items, near, steps)]
+    more = [*_aligned(blocks, steps, loose), *_scattered(blocks, near, steps)]
     if not more:
         return found
     inside = [set(section.members) for section in found]
@@ -169,48 +133,47 @@ def sections(
 
 
 def rounded_up(members: Sequence[int], nets: Sequence[int], steps: Mapping[int, int], align: int = 1) -> Section:
-    """Items that stand on each other, at multiples of their steps and of `align`."""
+    """Blocks that stand on each other, at multiples of their steps and of `align`."""
     fills = tuple([round_up(net, max(steps[c], align)) for c, net in zip(members, nets, strict=True)])
     return Section(tuple(members), fills, tuple(nets))
 
 
-def _aligned(items: Sequence[Item], steps: Mapping[int, int], loose: Loose) -> Iterator[Section]:
-    """What lives at one time of the items of some alignment or more, where these fill more by themselves."""
-    for align in sorted({items[number].align for number in steps} - {1}):
-        inside = [number for number in steps if items[number].align >= align]
+def _aligned(blocks: Sequence[Block], steps: Mapping[int, int], loose: Loose) -> Iterator[Section]:
+    """What lives at one time of the blocks of some alignment or more, where these fill more by themselves."""
+    for align in sorted({blocks[number].align for number in steps} - {1}):
+        inside = [number for number in steps if blocks[number].align >= align]
         if all(steps[c] >= align for c in inside):
             continue
-        for members, nets in meetings(items, inside, loose)[1]:
+        for members, nets in meetings(blocks, inside, loose)[1]:
             section = rounded_up(members, nets, steps, align)
             if len(members) > 1 and section.fills != rounded_up(members, nets, steps).fills:
                 yield section
 
 
-def _scattered(items: Sequence[Item], near: Near, steps: Mapping[int, int]) -> Iterator[Section]:
-    """Items of which any two meet, but never all at once; those that need most."""
+def _scattered(blocks: Sequence[Block], near: Near, steps: Mapping[int, int]) -> Iterator[Section]:
+    """Blocks of which any two meet, but never all at once; those that need most."""
     numbers = list(steps)
-    if len(numbers) > _FEW or not any(_has_gap(items[number]) for number in numbers):
+    if len(numbers) > _FEW or not any(_has_gap(blocks[number]) for number in numbers):
         return
     place = {number: position for position, number in enumerate(numbers)}
     rows = [sum(1 << place[other] for other in near[number]) for number in numbers]
-    sizes = [items[number].size for number in numbers]
+    sizes = [blocks[number].size for number in numbers]
     found = []
     for mask in cliques(rows, sizes, (1 << len(numbers)) - 1, _STEPS):
         members = [number for number in numbers if mask >> place[number] & 1]
-        if len(members) > 2 and not _are_live_at_once([items[number] for number in members]):
-            nets = [min(items[c].beside(items[d]) for d in members if d != c) for c in members]
+        if len(members) > 2 and not _are_live_at_once([blocks[number] for number in members]):
+            nets = [min(blocks[c].beside(blocks[d]) for d in members if d != c) for c in members]
             found.append(rounded_up(members, nets, steps))
     yield from sorted(found, key=lambda section: -sum(section.nets))[:_MOST]
 
 
-def _has_gap(item: Item) -> bool:
-    return any(before[1] < after[0] for (before, _), (after, _) in pairwise(item.stretches))
+def _has_gap(block: Block) -> bool:
+    return any(before.high < after.low for before, after in pairwise(block.pieces))
 
 
-def _are_live_at_once(items: Sequence[Item]) -> bool:
+def _are_live_at_once(blocks: Sequence[Block]) -> bool:
     """Whether there is a time at which all of them fill something."""
-    starts = [low for item in items for (low, _), size in item.stretches if size]
+    starts = [low for block in blocks for low, _, size in block.pieces if size]
     return any(
-        all(any(low <= time < high for (low, high), size in item.stretches if size) for item in items)
-        for time in starts
+        all(any(low <= time < high for low, high, size in block.pieces if size) for block in blocks) for time in starts
     )

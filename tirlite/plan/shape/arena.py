@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from tirlite.gate import GATE
-from tirlite.plan.pack.blocks import Block, Piece, sections_of
+from tirlite.plan.blocks import Block, sections_of
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.request import Interval
 from tirlite.plan.search.descent import minimise
 from tirlite.plan.search.engine import Engine, Limits, PythonEngine
-from tirlite.plan.search.sections import Item
 from tirlite.record import record
 
 # Looks at places while an order is sought, and while sizes are packed by themselves.
@@ -143,7 +142,8 @@ class ShapeArena:
 
     def _alone(self, sizes: Sequence[int], floor: int, best: list[int], least: int) -> tuple[list[int], int]:
         """The best of what was found, of packing these sizes, and of a search."""
-        offsets = pack_blocks(self._blocks(sizes), _BUDGET)
+        blocks = self._blocks(sizes)
+        offsets = pack_blocks(blocks, _BUDGET)
         top = max(map(int.__add__, offsets, sizes), default=0)
         if least < 0 or top < least:
             best, least = offsets, top
@@ -151,9 +151,8 @@ class ShapeArena:
         padding = max([place.align for place in self.places], default=1) - 1
         if least <= floor + padding or not self._nodes or sum(map(len, self._near)) > _PAIRS:
             return best, least
-        items = [Item(size, p.align, p.fixed, p.live) for size, p in zip(sizes, self.places, strict=True)]
         engine = self._engine if sum(sizes) < self._engine.largest else PythonEngine()
-        found = minimise(items, engine, Limits(self._nodes), best)
+        found = minimise(blocks, engine, Limits(self._nodes), best)
         return (list(found.offsets), found.total) if found is not None and found.total < least else (best, least)
 
     def _order(self, number: int) -> Order:
@@ -167,7 +166,7 @@ class ShapeArena:
 
     def _blocks(self, sizes: Sequence[int]) -> list[Block]:
         return [
-            Block(tuple(Piece(low, high, size) for low, high in place.live), place.align, place.fixed)
+            Block.even(size, place.live, place.align, place.fixed)
             for place, size in zip(self.places, sizes, strict=True)
         ]
 

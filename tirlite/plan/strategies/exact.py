@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 
+from tirlite.plan.blocks import Block, Piece
 from tirlite.plan.bound import lower_bound, memory_groups, open_bound
 from tirlite.plan.check import check
 from tirlite.plan.draft import Draft
@@ -23,7 +24,6 @@ from tirlite.plan.search.engine import Engine, Limits, PythonEngine
 from tirlite.plan.search.homes import Figures, Homes, Settled, is_flat, turned_away
 from tirlite.plan.search.instance import overlaps
 from tirlite.plan.search.pairing import Joint
-from tirlite.plan.search.sections import Item
 from tirlite.plan.strategies.pack import pack
 from tirlite.plan.strategy import DEFAULT, Effort
 from tirlite.record import record, replace
@@ -114,7 +114,7 @@ def _searched(plan: Plan, engine: Engine, limits: Limits) -> tuple[Plan, dict[st
 
 @record
 class _Memory:
-    """One memory of a plan: its requests, in groups that share one offset; these as items, in units of `scale`, unless
+    """One memory of a plan: its requests, in groups that share one offset; these as blocks, in units of `scale`, unless
     sizes vary; and where they lie, if all regions there stand in a row, unless an offset is fixed in a region that is
     not the first.
     """
@@ -124,7 +124,7 @@ class _Memory:
     requests: tuple[Request, ...]
     groups: tuple[Group, ...]
     scale: Scale
-    items: tuple[Item, ...] | None
+    blocks: tuple[Block, ...] | None
     offsets: tuple[int, ...] | None
     total: int
 
@@ -137,11 +137,11 @@ class _Memory:
         groups = tuple(grouped(requests, [each for each in possible(problem) if each.pair in taken]))
         align = max(region.align for region in inside.values())
         scale = Scale.of((size for group in groups for _, size in group.pieces), align) or _BYTES
-        items = [_item(group, pool.align, scale) for group in groups]
-        known = tuple(item for item in items if item is not None)
+        blocks = [_block(group, pool.align, scale) for group in groups]
+        known = tuple(block for block in blocks if block is not None)
         counts = {key: scale.count(region.size) for key, region in inside.items()}
         sizes = {key: count for key, count in counts.items() if count is not None}
-        if len(known) < len(items) or len(sizes) < len(inside) or not isinstance(pool.copies, int):
+        if len(known) < len(blocks) or len(sizes) < len(inside) or not isinstance(pool.copies, int):
             return cls(pool, problem.contiguous, requests, groups, scale, None, None, 0)
         offsets, end = _in_a_row(plan, groups, inside, sizes, scale)
         total = end if problem.contiguous else sum(sizes.values())
@@ -149,12 +149,12 @@ class _Memory:
 
     def packed(self, engine: Engine, limits: Limits) -> Packing | None:
         """What the search makes of it; None where there is nothing to search."""
-        if self.items is None or overlaps(self.items, _MOST_PAIRS) > _MOST_PAIRS:
+        if self.blocks is None or overlaps(self.blocks, _MOST_PAIRS) > _MOST_PAIRS:
             return None
-        if sum(item.size + item.align + (item.fixed or 0) for item in self.items) > engine.largest:
+        if sum(block.size + block.align + (block.fixed or 0) for block in self.blocks) > engine.largest:
             engine = PythonEngine()
         wanted = self.pool.capacity if self.scale == _BYTES else None
-        return minimise(self.items, engine, limits, self.offsets, wanted)
+        return minimise(self.blocks, engine, limits, self.offsets, wanted)
 
     def is_proof(self, packing: Packing) -> bool:
         """Whether what an arena needs is what the memory needs.
@@ -177,16 +177,16 @@ class _Memory:
         return draft.onto(plan)
 
 
-def _item(group: Group, align: int, scale: Scale) -> Item | None:
-    """The group as one item; None where its sizes are not numbers of units.
+def _block(group: Group, align: int, scale: Scale) -> Block | None:
+    """The group as one block; None where its sizes are not numbers of units.
 
     A fixed offset is a number of bytes, which is not a number of units where these depend on the dims.
     """
-    counts = [(span, scale.count(size)) for span, size in group.pieces]
-    known = [(span, count) for span, count in counts if count is not None]
-    if len(known) < len(counts) or not (group.fixed is None or scale == _BYTES):
+    counts = [(low, high, scale.count(size)) for (low, high), size in group.pieces]
+    pieces = tuple([Piece(low, high, count) for low, high, count in counts if count is not None])
+    if len(pieces) < len(counts) or not (group.fixed is None or scale == _BYTES):
         return None
-    return Item.of(known, scale.align(max(align, group.align)), group.fixed)
+    return Block(pieces, scale.align(max(align, group.align)), group.fixed)
 
 
 def _in_a_row(

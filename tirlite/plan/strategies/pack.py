@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import le
 
+from tirlite.plan.blocks import Block, block_of, sections_of, top_of
 from tirlite.plan.bound import open_bound, peak
 from tirlite.plan.collection import collection_paused
 from tirlite.plan.draft import Draft
 from tirlite.plan.in_place import Group, Handover, among, chosen, grouped, handovers
 from tirlite.plan.layout import Region, total_of
 from tirlite.plan.order import Binding, Order, drawn, samples
-from tirlite.plan.pack.blocks import Block, block_of, sections_of, top_of
 from tirlite.plan.pack.heuristics import first_fit, meetings
 from tirlite.plan.pack.portfolio import BUDGET, pack_blocks
 from tirlite.plan.pack.symbolic.groups import Slots, even, layout_cost, pack_groups

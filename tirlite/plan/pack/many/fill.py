@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tirlite.plan.pack.blocks import Block
+from tirlite.plan.blocks import Block
 from tirlite.plan.pack.many.terrain import (
     COUNT,
     FAR,

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tirlite.plan.pack.blocks import Block
+from tirlite.plan.blocks import Block, Piece
 from tirlite.plan.pack.many.brief import Brief
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance, overlaps, whole
-from tirlite.plan.search.sections import Item
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -126,16 +125,16 @@ class _Scene:
             return bar
         if len(numbers) > _MOST or self.work <= 0:
             return None
-        items = [self._item(int(number), part, is_free=bool(free[number])) for number in numbers]
-        if overlaps(items, _PAIRS) > _PAIRS:
+        blocks = [self._within(part, int(number), is_free=bool(free[number])) for number in numbers]
+        if overlaps(blocks, _PAIRS) > _PAIRS:
             return None
-        instance = whole(items)
+        instance = whole(blocks)
         unit = instance.unit
         least = max(instance.floor, -(-bar // unit))
         if least * unit >= top:
             return None
         brief = Brief(instance, _weights(instance), _DEPTH, _PATIENCE, min(self.work, _PART))
-        self.work -= brief.work + _OWN * len(items)
+        self.work -= brief.work + _OWN * len(blocks)
         found = brief.lowest(engine, least, least, least, top // unit)
         self.work += brief.work
         if found is None:
@@ -164,15 +163,15 @@ class _Scene:
         first, last = np.searchsorted(self.times, [low, high], "right")
         return int(self.times[max(first - 1, 1) + int(self.load[max(first - 2, 0) : max(last - 1, 1)].argmin())])
 
-    def _item(self, number: int, part: _Window, *, is_free: bool) -> Item:
+    def _within(self, part: _Window, number: int, *, is_free: bool) -> Block:
         """What of a block lies in a part of time."""
         block = self.blocks[number]
         pieces = [
-            ((max(low, part.low), min(high, part.high)), size)
+            Piece(max(low, part.low), min(high, part.high), size)
             for low, high, size in block.pieces
             if low < part.high and high > part.low
         ]
-        return Item.of(pieces, block.align, block.fixed if is_free else int(self.offset[number]))
+        return Block(tuple(pieces), block.align, block.fixed if is_free else int(self.offset[number]))
 
 
 def _weights(instance: Instance) -> Sequence[Sequence[float]]:

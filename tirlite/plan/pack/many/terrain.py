@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from tirlite.plan.pack.blocks import Block
+    from tirlite.plan.blocks import Block
 
     Row = npt.NDArray[np.int64]
 

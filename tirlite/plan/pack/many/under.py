@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from tirlite.plan.pack.blocks import Block, Piece, Sections, top_of
+from tirlite.plan.blocks import Block, Piece, Sections, top_of
 from tirlite.plan.pack.heuristics import sweep
 from tirlite.plan.pack.many.brief import Brief
 from tirlite.plan.pack.many.fill import filled
 from tirlite.plan.pack.many.terrain import Times
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance, overlaps, whole
-from tirlite.plan.search.sections import Item
 from tirlite.record import record, replace
 
 # Of more sections than this with too many bytes, none is looked at.
@@ -236,13 +235,13 @@ class _Beneath:
         """
         blocks = [hung.blocks[number] for number in hung.large]
         spans = [hung.sections.spans[number] for number in hung.large]
-        items = [
-            Item(block.size, block.align, None, tuple((low, high) for low, high, _ in rows))
+        even = [
+            Block.even(block.size, [(low, high) for low, high, _ in rows], block.align)
             for block, rows in zip(blocks, spans, strict=True)
         ]
-        if overlaps(items, _PAIRS) > _PAIRS:
+        if overlaps(even, _PAIRS) > _PAIRS:
             return None
-        bare = whole(items)
+        bare = whole(even)
         above = [-(-_most(hung.depth, rows) // bare.unit) for rows in spans]
         beside = [-(-_shared(hung.taken, [spans[c] for c in section]) // bare.unit) for section in bare.sections]
         instance = replace(

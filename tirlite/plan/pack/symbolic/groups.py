@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from tirlite.plan.blocks import Block, Piece, Sections, block_of, sections_of, top_of
 from tirlite.plan.in_place import Group, handover
 from tirlite.plan.order import Binding, Order, drawn
-from tirlite.plan.pack.blocks import Block, Piece, Sections, block_of, sections_of, top_of
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.symbolic.orders import ENOUGH, Trials, least_cost, robust_orders
 from tirlite.plan.pack.symbolic.vectors import Cover, Fronts, Padding, Products, fronts_of

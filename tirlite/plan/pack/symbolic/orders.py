@@ -8,7 +8,7 @@ from itertools import accumulate, chain
 from random import Random
 from typing import TYPE_CHECKING
 
-from tirlite.plan.pack.blocks import Block, Piece, Sections
+from tirlite.plan.blocks import Block, Piece, Sections
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.record import cached_property, record
 

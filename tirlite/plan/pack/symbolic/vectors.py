@@ -22,8 +22,8 @@ from math import gcd, lcm, prod
 from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError
+from tirlite.plan.blocks import Sections
 from tirlite.plan.order import Binding
-from tirlite.plan.pack.blocks import Sections
 from tirlite.record import record
 from tirlite.sizes import Size, evaluate
 from tirlite.sizes.poly import Atom, Product, Terms, of_terms, terms_of

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tirlite.plan.in_place import Group
+from tirlite.plan.request import Interval
 from tirlite.record import record
 from tirlite.sizes import Size
 from tirlite.sizes.evaluate import as_number
@@ -31,11 +32,21 @@ class Block:
     align: int = 1
     fixed: int | None = None
 
+    @classmethod
+    def even(cls, size: int, live: Iterable[Interval], align: int = 1, fixed: int | None = None) -> Block:
+        """A block of one size throughout its life."""
+        return cls(tuple([Piece(low, high, size) for low, high in live]), align, fixed)
+
     @property
     def size(self) -> int:
         """The most bytes that it fills."""
         pieces = self.pieces
-        return pieces[0].size if len(pieces) == 1 else max(piece.size for piece in pieces)
+        return pieces[0].size if len(pieces) == 1 else max([piece.size for piece in pieces], default=0)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether it fills as many bytes at one time as at another."""
+        return len(self.pieces) == 1 or len({piece.size for piece in self.pieces}) < 2
 
     @property
     def low(self) -> int:
@@ -44,6 +55,16 @@ class Block:
     @property
     def high(self) -> int:
         return self.pieces[-1].high
+
+    def beside(self, other: Block) -> int:
+        """The most bytes that it fills while another block lives and fills any."""
+        if self.is_even:
+            return self.size
+        return max(
+            size
+            for low, high, size in self.pieces
+            if any(low < end and begin < high for begin, end, filled in other.pieces if filled)
+        )
 
 
 def block_of(group: Group, align: int, bytes_of: Callable[[Size], int] = as_number) -> Block:
