@@ -11,7 +11,7 @@ from parsed import parsed
 
 import tirlite as tl
 from tirlite.analysis import Dependence, Facts, Step, dependences
-from tirlite.analysis.loops.work import has_elements_apart
+from tirlite.analysis.loops.patterns import has_elements_apart
 from tirlite.ir import For, Store
 from tirlite.rewrite import Normalize
 

@@ -13,7 +13,7 @@ from fuzz.nests import SPARE, Nests
 from random_cases import groups
 
 import tirlite as tl
-from tirlite.analysis.loops.work import has_much_to_do
+from tirlite.analysis.loops.patterns import has_much_to_do
 from tirlite.codegen import Effort
 from tirlite.interp import interpret
 from tirlite.ir import For, PrimFunc

@@ -17,7 +17,7 @@ _MOST_NAMES = 8
 
 
 @record(eq=False)
-class Window:
+class BufferLayout:
     """The place of a buffer in its allocation: the byte where it begins, and its inner extents (all but the first).
 
     `moves` says that either may change between two accesses: a view may be declared anew in each iteration.
@@ -33,7 +33,7 @@ class Window:
         """The bytes of one element."""
         return self.buffer.dtype.bytes
 
-    def same_grid(self, other: Window) -> bool:
+    def same_grid(self, other: BufferLayout) -> bool:
         """Whether equal indices mean equal bytes, and different ones different bytes, in both."""
         return (
             not (self.moves or other.moves)
@@ -47,19 +47,19 @@ class Window:
 
 @record(eq=False)
 class Address:
-    """The index of an access along each axis of `window`; a vector access also varies with its lane.
+    """The index of an access along each axis of `layout`; a vector access also varies with its lane.
 
     An index is equal to the size in `wrapped` modulo 2**64. In `indices` it is an unknown if it may not be that size.
     """
 
-    window: Window
+    layout: BufferLayout
     indices: tuple[Size, ...]
     wrapped: tuple[Size, ...]
 
     @property
     def key(self) -> object:
-        """Equal for accesses of one window with equal indices."""
-        return self.window.buffer, self.indices
+        """Equal for accesses of one layout with equal indices."""
+        return self.layout.buffer, self.indices
 
 
 class Addresses:
@@ -67,7 +67,7 @@ class Addresses:
 
     def __init__(self, space: IndexSpace) -> None:
         self.space = space
-        self._windows: dict[Buffer, Window] = {}
+        self._layouts: dict[Buffer, BufferLayout] = {}
         self._addresses: dict[Load | Store, Address] = {}
         # One for all vectors of a width, so that accesses alike are seen to be. In two instances it is not the same.
         self._lanes: dict[int, Unknown | None] = {}
@@ -79,7 +79,7 @@ class Addresses:
         return self._addresses[node]
 
     def _address(self, node: Load | Store) -> Address:
-        window = self.window(node.buffer)
+        layout = self.layout(node.buffer)
         lanes = node.indices[-1].dtype.lanes if node.indices else 1
         if lanes not in self._lanes:
             self._lanes[lanes] = self.space.lane(lanes)
@@ -88,23 +88,23 @@ class Addresses:
         indices = tuple(
             self._index(*each, node.buffer, k) for k, each in enumerate(zip(node.indices, sizes, strict=True))
         )
-        return Address(window, indices, tuple(map(self._unnamed, sizes)))
+        return Address(layout, indices, tuple(map(self._unnamed, sizes)))
 
     def bytes(self, address: Address) -> Size | None:
         """The first byte of the element, counted from the start of the allocation; None if a stride is not a size."""
-        stride: Size = address.window.element
-        total = address.window.start
+        stride: Size = address.layout.element
+        total = address.layout.start
         for axis in reversed(range(len(address.indices))):
             total = total + stride * address.indices[axis]
             if axis > 0:
-                extent = address.window.inner[axis - 1]
+                extent = address.layout.inner[axis - 1]
                 if varies(extent):
                     return None
                 stride = stride * extent
         return recombined(total)
 
-    def window(self, buffer: Buffer) -> Window:
-        if buffer not in self._windows:
+    def layout(self, buffer: Buffer) -> BufferLayout:
+        if buffer not in self._layouts:
             start: Size = 0
             path = self.space.definitions.path(buffer)
             for view in path:
@@ -115,8 +115,8 @@ class Addresses:
                 start = start + (offset if exact else self._unknown())
             inner = tuple(self._extent(extent, buffer) for extent in buffer.shape[1:])
             moves = bool(path) and any(map(varies, (start, *inner)))
-            self._windows[buffer] = Window(buffer, start, inner, moves)
-        return self._windows[buffer]
+            self._layouts[buffer] = BufferLayout(buffer, start, inner, moves)
+        return self._layouts[buffer]
 
     def _index(self, index: Expr, size: Size, buffer: Buffer, axis: int) -> Size:
         extent = self._extent(buffer.shape[axis], buffer)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
-from tirlite.analysis.loops.work import has_elements_apart, has_much_to_do, is_written_out
+from tirlite.analysis.loops.patterns import has_elements_apart, has_much_to_do, is_written_out
 from tirlite.diag import boundary
 from tirlite.ir import (
     Allocate,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tirlite.analysis.loops.work import parted
+from tirlite.analysis.loops.patterns import parted
 from tirlite.codegen import memory
 from tirlite.codegen.arithmetic import convert, to_index
 from tirlite.codegen.llvm.text import FunctionText

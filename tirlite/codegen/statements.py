@@ -13,9 +13,9 @@ from tirlite.codegen.functions.kernel_calls import Calls, Version, dim_parameter
 from tirlite.codegen.functions.pieces import LARGEST, Weights, are_only_calls, cut
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loops.aliases import Aliases
+from tirlite.codegen.loops.estimate import Work, is_unbound, iterations_between, polls_between, work_of
 from tirlite.codegen.loops.loop_hints import SELDOM, goes_by_elements, hints_of, in_any_order, is_seldom, sums_taps
 from tirlite.codegen.loops.whole_rows import as_one_row
-from tirlite.codegen.loops.work import Work, is_unbound, iterations_between, polls_between, work_of
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Storage
 from tirlite.ir.checked import ELSE_IN_THE_OTHER, has_check, is_checked, mask_of

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tirlite.analysis import ShapePlan, shape_plan
-from tirlite.analysis.loops.work import distributed_loops
+from tirlite.analysis.loops.patterns import distributed_loops
 from tirlite.codegen.refused import BufferTooLarge
 from tirlite.ir.expr import Buffer, Call, Expr, LetExpr, Load, Var
 from tirlite.ir.func import PrimFunc

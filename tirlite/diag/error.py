@@ -163,17 +163,17 @@ class Message(Record):
 
     def styled(self) -> Styled:
         """The rendered text in pieces with roles, for terminals and notebooks."""
-        from tirlite.diag.render import Place, render
+        from tirlite.diag.render import Annotation, render
 
-        places = tuple(
-            Place(span, self.say(label), is_main)
+        annotations = tuple(
+            Annotation(span, self.say(label), is_main)
             for span, label, is_main in (
                 (self.span, self.label, True),
                 (self.related, self.related_label, False),
             )
             if span is not None
         )
-        return render(self.code, self.say(self.title), places, self.say(self.help))
+        return render(self.code, self.say(self.title), annotations, self.say(self.help))
 
     def replaced(self, **changes: object) -> Self:
         """This message with some of its values changed."""

@@ -21,7 +21,7 @@ WIDEST = 200  # characters of a line of source; of one that a program wrote, the
 
 
 @record
-class Place:
+class Annotation:
     """A span to show, what to write under it, and whether it is the main place or a related one."""
 
     span: Span
@@ -29,38 +29,39 @@ class Place:
     is_main: bool = True
 
 
-def render(code: str, title: str, places: tuple[Place, ...], help_text: str) -> Styled:
+def render(code: str, title: str, annotations: tuple[Annotation, ...], help_text: str) -> Styled:
     """The whole text of one message, without a final newline."""
-    width = max((len(str(place.span.line)) for place in places), default=1)
+    width = max((len(str(annotation.span.line)) for annotation in annotations), default=1)
     margin = " " * width
     pieces = [Piece(f"error[{code}]", Role.ERROR), Piece(f": {title}", Role.STRONG)]
-    for number, place in enumerate(places):
+    for number, annotation in enumerate(annotations):
         arrow = "-->" if number == 0 else ":::"
-        pieces += [Piece(f"\n{margin}{arrow} ", Role.FAINT), Piece(str(place.span)), *_excerpt(place, width)]
+        pieces += [Piece(f"\n{margin}{arrow} ", Role.FAINT), Piece(str(annotation.span)), *_excerpt(annotation, width)]
     if help_text:
-        bar = f"\n{margin} |" if places else ""
+        bar = f"\n{margin} |" if annotations else ""
         pieces += [Piece(f"{bar}\n{margin} = ", Role.FAINT), Piece("help", Role.STRONG), Piece(f": {help_text}")]
     return tuple(pieces)
 
 
-def _excerpt(place: Place, width: int) -> Iterator[Piece]:
+def _excerpt(annotation: Annotation, width: int) -> Iterator[Piece]:
     margin = " " * width
-    span = place.span
+    span = annotation.span
     text = span.source.line(span.line)
     if text is None:
-        if place.label:
+        if annotation.label:
             yield Piece(f"\n{margin} = ", Role.FAINT)
-            yield Piece(place.label)
+            yield Piece(annotation.label)
         return
     end = span.end_column if span.end_line == span.line else len(text)
     text, start, end = _shown_part(text, span.column, end)
-    marks = ("^" if place.is_main else "-") * max(1, end - start)
+    marks = ("^" if annotation.is_main else "-") * max(1, end - start)
     # Tabs are kept in the padding, so that the marks stand under the text at any tab width.
     padding = "".join("\t" if c == "\t" else " " for c in text[:start])
     yield Piece(f"\n{margin} |\n{span.line:>{width}} | ", Role.FAINT)
     yield Piece(text)
     yield Piece(f"\n{margin} | ", Role.FAINT)
-    yield Piece(f"{padding}{marks} {place.label}".rstrip(), Role.MAIN_MARK if place.is_main else Role.RELATED_MARK)
+    role = Role.MAIN_MARK if annotation.is_main else Role.RELATED_MARK
+    yield Piece(f"{padding}{marks} {annotation.label}".rstrip(), role)
 
 
 def _shown_part(text: str, start: int, end: int) -> tuple[str, int, int]:

@@ -335,7 +335,7 @@ class Version:
 
     def _objects(self) -> tuple[bytes, ...]:
         """The object files that the function is compiled to; of functions that it calls, while others are lowered."""
-        from tirlite.analysis.loops.work import distributed_loops
+        from tirlite.analysis.loops.patterns import distributed_loops
         from tirlite.codegen import SideBySide
         from tirlite.ir.kernel_call import closure_of
 

@@ -7,9 +7,9 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 from tirlite.diag import KernelRunError, Message, Span, TirliteError
+from tirlite.interp.addressing import Site
 from tirlite.interp.memory import owner_of, refuse
-from tirlite.interp.place import Site
-from tirlite.interp.program import Block, Marks, Program, Step, Values
+from tirlite.interp.program import BasicBlock, Marks, Program, Step, Values
 from tirlite.ir import Buffer, Function, Steps, Var
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.record import record
@@ -36,7 +36,7 @@ class Subroutine:
     of its names: its dims may be the caller's, with other values.
     """
 
-    entry: Block
+    entry: BasicBlock
     follower: int
     registers: dict[Var | Buffer, int]
 
@@ -46,7 +46,7 @@ class Code:
     """The program so far. Steps go to the end of `block` and report faults at `span`."""
 
     program: Program = field(default_factory=Program)
-    block: Block = field(init=False)
+    block: BasicBlock = field(init=False)
     span: Span | None = None
     sources: dict[Buffer, Buffer] = field(default_factory=dict)
     thread_loops: int = 0
@@ -69,15 +69,15 @@ class Code:
     def emit(self, step: Step) -> None:
         self.block.steps.append(step)
 
-    def goto(self, target: Block) -> None:
+    def goto(self, target: BasicBlock) -> None:
         """End this block with a jump to `target`."""
         self.block.goto(target)
 
-    def branch(self, condition: int, use: str, if_true: Block, if_false: Block) -> None:
+    def branch(self, condition: int, use: str, if_true: BasicBlock, if_false: BasicBlock) -> None:
         """End this block with a choice by the bool in a register."""
         span = self.span
 
-        def choose(values: Values, marks: Marks) -> Block | None:
+        def choose(values: Values, marks: Marks) -> BasicBlock | None:
             mark = marks[condition]
             if mark is not None:
                 raise refuse(mark, use, span).error()

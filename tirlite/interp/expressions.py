@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from tirlite.interp.addressing import Locate, located, position
 from tirlite.interp.bfloat import in_bfloat, is_bfloat, item_type, lanewise, to_bfloat
 from tirlite.interp.code import Code, Rule
 from tirlite.interp.iterations import watch_iterations
 from tirlite.interp.math_functions import converted, math_function
 from tirlite.interp.memory import Poison, merged, refuse
-from tirlite.interp.place import Locate, located, position
-from tirlite.interp.program import Block, Marks, Values
+from tirlite.interp.program import BasicBlock, Marks, Values
 from tirlite.interp.threads import barrier, watch
 from tirlite.ir import (
     And,
@@ -146,7 +146,7 @@ def _check(code: Code, trap: Trap, a: int, b: int) -> None:
 
 def _short_circuit(code: Code, node: And | Or) -> Steps[int]:
     result = code.program.new_register()
-    second, after = Block(), Block()
+    second, after = BasicBlock(), BasicBlock()
     a = yield expression(code, node.a)
     code.copy(a, result)
     use = "the left side of `and`" if isinstance(node, And) else "the left side of `or`"
@@ -161,7 +161,7 @@ def _short_circuit(code: Code, node: And | Or) -> Steps[int]:
 
 def _if_then_else(code: Code, node: Call) -> Steps[int]:
     result = code.program.new_register()
-    after, sides = Block(), (Block(), Block())
+    after, sides = BasicBlock(), (BasicBlock(), BasicBlock())
     condition = yield expression(code, node.args[0])
     code.branch(condition, "the condition of a conditional expression", *sides)
     for side, value in zip(sides, node.args[1:], strict=True):
@@ -248,16 +248,16 @@ def _emit_load(code: Code, node: Load, indices: tuple[int, ...], on: int | None)
     locate = accessed(code, node.buffer, indices, writes=False)
 
     def step(values: Values, marks: Marks) -> None:
-        window = values[source]
-        values[result], bad = window.load(locate(window, values, marks))
+        memory = values[source]
+        values[result], bad = memory.load(locate(memory, values, marks))
         marks[result] = None if bad is None else Poison(bad, node.buffer, position(indices, values))
 
     def plain(values: Values, marks: Marks) -> None:
-        window = values[source]
-        flat = locate(window, values, marks)
-        values[result] = window.data[flat]
+        memory = values[source]
+        flat = locate(memory, values, marks)
+        values[result] = memory.data[flat]
         marks[result] = None
-        if window.shadow is not None and window.shadow[flat] != window.owner:
+        if memory.shadow is not None and memory.shadow[flat] != memory.owner:
             marks[result] = Poison(np.ones(1, np.bool_), node.buffer, position(indices, values))
 
     is_plain = dtype.lanes == node.dtype.lanes == 1 and not dtype.is_bool and not is_bfloat(dtype)

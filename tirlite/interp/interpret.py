@@ -14,10 +14,10 @@ from tirlite.analysis.array_overlap import meets_itself, share_elements
 from tirlite.analysis.integers.extents import known_values
 from tirlite.analysis.threads import check_thread_nesting
 from tirlite.diag import CallValueError, Message, Span, public
+from tirlite.interp.addressing import extents
 from tirlite.interp.bfloat import is_bfloat, to_bfloat
 from tirlite.interp.code import Code
-from tirlite.interp.memory import Window, on_array
-from tirlite.interp.place import extents
+from tirlite.interp.memory import BufferMemory, on_array
 from tirlite.interp.program import Marks, Program, Values
 from tirlite.interp.statements import shape_of, statement
 from tirlite.interp.team import execute
@@ -69,7 +69,7 @@ def _interpret(func: PrimFunc, program: Program, arguments: Mapping[Var | Buffer
     arrays: dict[Buffer, npt.NDArray[Any]] = {}
     for name in (*func.dims, *func.params):
         values[program.registers[name]] = bound = _bound(name, arguments.get(name), func.span)
-        if isinstance(bound, Window) and isinstance(name, Buffer):
+        if isinstance(bound, BufferMemory) and isinstance(name, Buffer):
             given = arguments[name]
             assert isinstance(given, np.ndarray)
             arrays[name] = given
@@ -83,8 +83,8 @@ def _interpret(func: PrimFunc, program: Program, arguments: Mapping[Var | Buffer
     finally:
         for param in program.written:
             if param.strides and param in arrays:
-                window = values[program.registers[param]]
-                arrays[param][...] = window.raw.view(arrays[param].dtype).reshape(window.shape)
+                memory = values[program.registers[param]]
+                arrays[param][...] = memory.raw.view(arrays[param].dtype).reshape(memory.shape)
 
 
 def translate(func: PrimFunc) -> Program:

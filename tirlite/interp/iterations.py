@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tirlite.diag import Span
+from tirlite.interp.addressing import Locate
 from tirlite.interp.code import Code
-from tirlite.interp.memory import Window, divided
-from tirlite.interp.place import Locate
+from tirlite.interp.memory import BufferMemory, divided
 from tirlite.interp.program import Marks, Values
 from tirlite.ir import Buffer, For
 from tirlite.ir.faults import IterationConflict
@@ -41,17 +41,17 @@ class Iterations:
     unit: int = 0
     writers: dict[int, Visit] = field(default_factory=dict)
     readers: dict[int, tuple[Visit, ...]] = field(default_factory=dict)
-    held: dict[Window, None] = field(default_factory=dict)
+    held: dict[BufferMemory, None] = field(default_factory=dict)
     read: set[tuple[int, int]] = field(default_factory=set)
 
     def begin(self, current: int) -> None:
         self.current = current
         self.read.clear()
 
-    def touch(self, window: Window, flat: Any, *, writes: bool, span: Span | None) -> None:
+    def touch(self, memory: BufferMemory, flat: Any, *, writes: bool, span: Span | None) -> None:
         """Note an access of the elements at flat indices. Raises KernelRunError for a conflict."""
-        self.held[window] = None
-        base, size = window.address, window.size
+        self.held[memory] = None
+        base, size = memory.address, memory.size
         unit = gcd(self.unit, base, size)
         if unit != self.unit:
             self.writers, self.readers = (divided(each, self.unit, unit) for each in (self.writers, self.readers))
@@ -66,20 +66,22 @@ class Iterations:
             for part in range(start, start + size, unit):
                 writer, readers = self.writers.get(part), self.readers.get(part, ())
                 if writer is not None and writer[0] != me[0]:
-                    raise self._conflict(window, index, me, "written" if writes else "read", writer, "written")
+                    raise self._conflict(memory, index, me, "written" if writes else "read", writer, "written")
                 if not writes:
                     if len(readers) < 2 and not any(reader[0] == me[0] for reader in readers):
                         self.readers[part] = (*readers, me)
                     continue
                 for reader in readers:
                     if reader[0] != me[0]:
-                        raise self._conflict(window, index, me, "written", reader, "read")
+                        raise self._conflict(memory, index, me, "written", reader, "read")
                 self.writers[part] = me
 
-    def _conflict(self, window: Window, flat: int, me: Visit, use: str, other: Visit, other_use: str) -> Exception:
+    def _conflict(
+        self, memory: BufferMemory, flat: int, me: Visit, use: str, other: Visit, other_use: str
+    ) -> Exception:
         related = None if other[1] == me[1] else other[1]
         return IterationConflict(
-            window.named(flat), self.loop, use, me[0], other_use, other[0], span=me[1], related=related
+            memory.named(flat), self.loop, use, me[0], other_use, other[0], span=me[1], related=related
         ).error()
 
 
@@ -116,10 +118,10 @@ def watch_iterations(code: Code, buffer: Buffer, locate: Locate, *, writes: bool
         return locate
     span = code.span
 
-    def watched(window: Window, values: Values, marks: Marks) -> Any:
-        flat = locate(window, values, marks)
+    def watched(memory: BufferMemory, values: Values, marks: Marks) -> Any:
+        flat = locate(memory, values, marks)
         for loop in loops:
-            values[loop].touch(window, flat, writes=writes, span=span)
+            values[loop].touch(memory, flat, writes=writes, span=span)
         return flat
 
     return watched

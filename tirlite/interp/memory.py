@@ -1,4 +1,4 @@
-"""Gives a buffer its storage at run time: a Window of typed elements on bytes, whose shadow knows who wrote each byte.
+"""Gives a buffer its storage at run time: memory of typed elements on bytes, whose shadow knows who wrote each byte.
 
 Each declaration of storage has a number, its owner. A byte that another owner wrote is as good as never written: so a
 buffer that shares its bytes with others, one after the other, is still seen to be read before it is written.
@@ -30,7 +30,7 @@ _OWNERS = 255
 
 
 @record(eq=False, slots=False)
-class Window:
+class BufferMemory:
     """A buffer that exists.
 
     `raw` are its bytes, `raw_shadow` as many: the owner that wrote the byte, 0 for a poisoned one; no shadow on an
@@ -77,7 +77,7 @@ class Window:
         return value.reshape(-1), bad if bad.any() else None
 
     def store(self, flat: Any, value: Any, mark: Poison | None) -> None:
-        """Write a value with its mark. A window without shadow takes good values only."""
+        """Write a value with its mark. Memory without shadow takes good values only."""
         if is_bfloat(self.buffer.dtype):
             value = to_bits(value)
         if not value.ndim:
@@ -97,14 +97,14 @@ def size_of(buffer: Buffer, shape: tuple[int, ...]) -> int:
     return prod(shape) * buffer.dtype.bytes
 
 
-def window(buffer: Buffer, shape: tuple[int, ...], raw: Bytes, raw_shadow: Bytes | None, owner: int) -> Window:
+def on_bytes(buffer: Buffer, shape: tuple[int, ...], raw: Bytes, raw_shadow: Bytes | None, owner: int) -> BufferMemory:
     """`buffer` on exactly its bytes, those good that `owner` wrote."""
     dtype = buffer.dtype
     item = np.dtype(np.uint8) if dtype.is_bool else dtype.stored
     word = np.dtype(f"u{item.itemsize}")
     shadow = None if raw_shadow is None else _elements(raw_shadow, word, dtype)
     owners = np.full(item.itemsize, owner, np.uint8).view(word)[0]
-    return Window(buffer, shape, raw, raw_shadow, _elements(raw, item, dtype), shadow, owners)
+    return BufferMemory(buffer, shape, raw, raw_shadow, _elements(raw, item, dtype), shadow, owners)
 
 
 def _elements(raw: Bytes, item: np.dtype[Any], dtype: DType) -> npt.NDArray[Any]:
@@ -117,15 +117,17 @@ def owner_of(number: int) -> int:
     return number % _OWNERS + 1
 
 
-def fresh(buffer: Buffer, shape: tuple[int, ...], owner: int) -> Window:
+def fresh(buffer: Buffer, shape: tuple[int, ...], owner: int) -> BufferMemory:
     """`buffer` on new storage, all of it poison. Raises MemoryError."""
     size = size_of(buffer, shape)
     if size > np.iinfo(np.intp).max:
         raise MemoryError
-    return window(buffer, shape, np.full(size, _FILL, np.uint8), np.zeros(size, np.uint8), owner)
+    return on_bytes(buffer, shape, np.full(size, _FILL, np.uint8), np.zeros(size, np.uint8), owner)
 
 
-def view(buffer: Buffer, shape: tuple[int, ...], source: Window, byte_offset: int, owner: int | None) -> Window:
+def view(
+    buffer: Buffer, shape: tuple[int, ...], source: BufferMemory, byte_offset: int, owner: int | None
+) -> BufferMemory:
     """`buffer` on the bytes of `source` from `byte_offset` on, which lie within it.
 
     It sees what `source` sees as good. With an `owner` of its own it sees nothing yet, and what that owner has written
@@ -135,15 +137,15 @@ def view(buffer: Buffer, shape: tuple[int, ...], source: Window, byte_offset: in
     raw, whole = source.raw[byte_offset:end], source.raw_shadow
     shadow = None if whole is None else whole[byte_offset:end]
     if owner is None:
-        return window(buffer, shape, raw, shadow, int(source.owner) & 0xFF)
+        return on_bytes(buffer, shape, raw, shadow, int(source.owner) & 0xFF)
     if shadow is not None:
         shadow[shadow == owner] = 0
-    return window(buffer, shape, raw, shadow, owner)
+    return on_bytes(buffer, shape, raw, shadow, owner)
 
 
-def on_array(buffer: Buffer, array: npt.NDArray[Any]) -> Window:
+def on_array(buffer: Buffer, array: npt.NDArray[Any]) -> BufferMemory:
     """`buffer` on an array of the caller, which is C-contiguous."""
-    return window(buffer, array.shape, array.reshape(-1).view(np.uint8), None, 0)
+    return on_bytes(buffer, array.shape, array.reshape(-1).view(np.uint8), None, 0)
 
 
 @record(eq=False)

@@ -1,7 +1,7 @@
 """The form in which a function runs: basic blocks of small steps over numbered registers.
 
-A register holds a value (a NumPy scalar, or an array of the lanes of a vector), a Window on memory, or the iterator of
-a running loop. Beside each stands its poison mark. Nothing nests, so that no depth of a program can exhaust a stack.
+A register holds a value (a NumPy scalar, or an array of the lanes of a vector), the memory of a buffer, or the iterator
+of a running loop. Beside each stands its poison mark. Nothing nests, so that no depth of a program can exhaust a stack.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from tirlite.record import record
 Values: TypeAlias = list[Any]
 Marks: TypeAlias = list[Poison | None]
 Step: TypeAlias = Callable[[Values, Marks], None]
-Exit: TypeAlias = "Callable[[Values, Marks], Block | None]"
+Exit: TypeAlias = "Callable[[Values, Marks], BasicBlock | None]"
 
 
-def finish(_values: Values, _marks: Marks) -> Block | None:
+def finish(_values: Values, _marks: Marks) -> BasicBlock | None:
     """The exit of the last block."""
     return None
 
 
 @record(frozen=False, eq=False)
-class Block:
+class BasicBlock:
     """Steps that run in order, and what chooses the next block."""
 
     steps: list[Step] = field(default_factory=list)
     exit: Exit = finish
     pauses: ClassVar[bool] = False
 
-    def goto(self, target: Block) -> None:
+    def goto(self, target: BasicBlock) -> None:
         self.exit = lambda _values, _marks: target
 
 
 @record(frozen=False, eq=False)
-class Fork(Block):
+class Fork(BasicBlock):
     """Where a thread waits for as many threads as register `extent` says, which run `body` with `variable` counted.
 
     `is_virtual` tells virtual threads from others. The thread goes on at `after` when all of them have ended.
@@ -49,17 +49,17 @@ class Fork(Block):
     extent: int = 0
     variable: int = 0
     is_virtual: bool = False
-    body: Block = field(default_factory=Block)
-    after: Block = field(default_factory=Block)
+    body: BasicBlock = field(default_factory=BasicBlock)
+    after: BasicBlock = field(default_factory=BasicBlock)
     span: Span | None = None
 
 
 @record(frozen=False, eq=False)
-class Meeting(Block):
+class Meeting(BasicBlock):
     """Where each thread of a block waits for all others, and then goes on at `after`."""
 
     pauses = True
-    after: Block = field(default_factory=Block)
+    after: BasicBlock = field(default_factory=BasicBlock)
     span: Span | None = None
 
 
@@ -72,7 +72,7 @@ class Program:
     the declarations of what its block shares.
     """
 
-    entry: Block = field(default_factory=Block)
+    entry: BasicBlock = field(default_factory=BasicBlock)
     values: Values = field(default_factory=lambda: [None])
     registers: dict[Var | Buffer, int] = field(default_factory=dict)
     written: dict[Buffer, None] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Program:
 THREAD = 0
 
 
-def advance(block: Block | None, values: Values, marks: Marks) -> Fork | Meeting | None:
+def advance(block: BasicBlock | None, values: Values, marks: Marks) -> Fork | Meeting | None:
     """Run from `block` on to where threads fork or meet, or to the end."""
     while block is not None:
         for step in block.steps:

@@ -12,13 +12,13 @@ from itertools import islice
 import numpy as np
 
 from tirlite.analysis import GIVEN, Demand, Extents, ParamUses, Use, demands_of
+from tirlite.interp.addressing import extents
 from tirlite.interp.bfloat import is_bfloat
 from tirlite.interp.code import Code, Rule, Subroutine
 from tirlite.interp.expressions import accessed, expression, indices_of, only
 from tirlite.interp.iterations import begin_iteration, close_iterations, open_iterations
 from tirlite.interp.memory import fresh, owner_of, refuse, size_of, view
-from tirlite.interp.place import extents
-from tirlite.interp.program import Block, Marks, Values
+from tirlite.interp.program import BasicBlock, Marks, Values
 from tirlite.interp.threads import close_threads, once_a_block, open_threads, passes_of
 from tirlite.ir.assertion import failure, shown
 from tirlite.ir.expr import Buffer, Var
@@ -68,7 +68,7 @@ def enter(code: Code, call: KernelCall) -> Steps[Subroutine | None]:
     buffers = {param: program.register_of(given) for param, given in call.buffers()}
     key = (call.callee, code.thread_loops > 0, tuple(code.parallel_loops))
     known = code.subroutines.get(key)
-    routine = known or Subroutine(Block(), program.new_register(), {})
+    routine = known or Subroutine(BasicBlock(), program.new_register(), {})
     program.registers = routine.registers
     for scalar, register in scalars.items():
         code.copy(register, program.register_of(scalar))
@@ -76,7 +76,7 @@ def enter(code: Code, call: KernelCall) -> Steps[Subroutine | None]:
     for demand in demands_of(call, Extents(PrimFunc("anonymous", (), SeqStmt()))):
         yield _check(code, demand, call)
     program.registers = around
-    after = Block()
+    after = BasicBlock()
 
     def jump(values: Values, _marks: Marks) -> None:
         values[routine.follower] = after
@@ -95,11 +95,11 @@ def leave(code: Code, routine: Subroutine) -> None:
 
 def _bind(code: Code, sources: Mapping[Buffer, int], call: KernelCall) -> None:
     """Emit what lays the parameters on the arguments' memory and takes the dims from their shapes."""
-    windows = [(register, code.program.register_of(param), param) for param, register in sources.items()]
+    memories = [(register, code.program.register_of(param), param) for param, register in sources.items()]
     dims = [(sources[told.param], told, code.program.register_of(dim)) for dim, told in call.callee.sources.items()]
 
     def step(values: Values, _marks: Marks) -> None:
-        for source, target, param in windows:
+        for source, target, param in memories:
             values[target] = replace(values[source], buffer=param)
         for source, told, target in dims:
             values[target] = np.int64((values[source].shape[told.axis] - told.plus) // told.times)
@@ -109,15 +109,15 @@ def _bind(code: Code, sources: Mapping[Buffer, int], call: KernelCall) -> None:
 
 def _check(code: Code, demand: Demand, call: KernelCall) -> Steps[None]:
     """Emit the check of an extent, in registers of the callee."""
-    window, given = code.program.register_of(demand.param), code.program.register_of(GIVEN)
+    memory, given = code.program.register_of(demand.param), code.program.register_of(GIVEN)
     span, problem = code.span, demand.told(call.callee.name)
 
     def extent(values: Values, _marks: Marks) -> None:
-        values[given] = np.int64(values[window].shape[demand.axis])
+        values[given] = np.int64(values[memory].shape[demand.axis])
 
     code.emit(extent)
     condition = yield expression(code, demand.condition)
-    held, failed = Block(), Block()
+    held, failed = BasicBlock(), BasicBlock()
     code.branch(condition, f"a scalar that `{call.callee.name}` takes for an extent", held, failed)
 
     def fail(_values: Values, _marks: Marks) -> None:
@@ -152,18 +152,18 @@ def _store(code: Code, node: Store) -> Steps[None]:
     is_plain = node.value.dtype.lanes == 1 and not is_bfloat(dtype)
 
     def step(values: Values, marks: Marks) -> None:
-        window, mark = values[target], marks[stored]
-        flat = locate(window, values, marks)
+        memory, mark = values[target], marks[stored]
+        flat = locate(memory, values, marks)
         if mark is not None:
-            if window.shadow is None:
+            if memory.shadow is None:
                 raise refuse(mark, use, span).error()
-            window.store(flat, values[stored], mark)
+            memory.store(flat, values[stored], mark)
         elif is_plain:
-            window.data[flat] = values[stored]
-            if window.shadow is not None:
-                window.shadow[flat] = window.owner
+            memory.data[flat] = values[stored]
+            if memory.shadow is not None:
+                memory.shadow[flat] = memory.owner
         else:
-            window.store(flat, values[stored], None)
+            memory.store(flat, values[stored], None)
 
     code.emit(step)
     code.program.written[code.root(node.buffer)] = None
@@ -245,7 +245,7 @@ def _let(code: Code, node: Let) -> Steps[None]:
 
 def _assert(code: Code, node: Assert) -> Steps[None]:
     condition = yield expression(code, node.condition)
-    held, failed = Block(), Block()
+    held, failed = BasicBlock(), BasicBlock()
     code.branch(condition, "the condition of an assert", held, failed)
     code.block = failed
     registers = yield in_turn(expression(code, value) for value in shown(node).values)
@@ -265,7 +265,7 @@ def _for(code: Code, node: For) -> Steps[None]:
     bounds = ((yield expression(code, node.start)), (yield expression(code, node.stop)))
     counter, variable = code.program.new_register(), code.program.register_of(node.var)
     span, use = code.span, f"a bound of the loop over `{node.var.name}`"
-    body, after = Block(), Block()
+    body, after = BasicBlock(), BasicBlock()
 
     def begin(values: Values, marks: Marks) -> None:
         for bound in bounds:
@@ -274,7 +274,7 @@ def _for(code: Code, node: For) -> Steps[None]:
                 raise refuse(mark, use, span).error()
         values[counter] = _counted(int(values[bounds[0]]), int(values[bounds[1]]), node.step)
 
-    def advance(values: Values, _marks: Marks) -> Block | None:
+    def advance(values: Values, _marks: Marks) -> BasicBlock | None:
         value = next(values[counter], None)
         if value is None:
             return after
@@ -326,7 +326,7 @@ def _threads(code: Code, node: For) -> Steps[None]:
 
 
 def _while(code: Code, node: While) -> Steps[None]:
-    head, body, after = Block(), Block(), Block()
+    head, body, after = BasicBlock(), BasicBlock(), BasicBlock()
     code.goto(head)
     code.block = head
     condition = yield expression(code, node.condition)
@@ -338,7 +338,7 @@ def _while(code: Code, node: While) -> Steps[None]:
 
 
 def _if(code: Code, node: IfThenElse) -> Steps[None]:
-    sides, after = (Block(), Block()), Block()
+    sides, after = (BasicBlock(), BasicBlock()), BasicBlock()
     condition = yield expression(code, node.condition)
     code.branch(condition, "the condition of an `if`", *sides)
     for side, body in zip(sides, (node.then_body, node.else_body), strict=True):

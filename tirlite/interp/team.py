@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tirlite.diag import KernelRunError, Message, Span
-from tirlite.interp.memory import Window, divided
-from tirlite.interp.program import THREAD, Block, Fork, Marks, Meeting, Program, Values, advance
+from tirlite.interp.memory import BufferMemory, divided
+from tirlite.interp.program import THREAD, BasicBlock, Fork, Marks, Meeting, Program, Values, advance
 from tirlite.record import record
 
 # The way to a thread from the first: for each fork on it, which fork of its thread it is, and which of its threads is
@@ -61,7 +61,7 @@ class Thread:
     names: tuple[str, ...]
     values: Values
     marks: Marks
-    block: Block | None
+    block: BasicBlock | None
     parent: Thread | None = None
     virtual: Path = ()
     forks: int = 0
@@ -96,8 +96,8 @@ class Team:
     unit: int = 0
     writers: dict[int, Path] = field(default_factory=dict)
     readers: dict[int, Path] = field(default_factory=dict)
-    held: set[Window] = field(default_factory=set)
-    shared: dict[tuple[int, int, Path], Window] = field(default_factory=dict)
+    held: set[BufferMemory] = field(default_factory=set)
+    shared: dict[tuple[int, int, Path], BufferMemory] = field(default_factory=dict)
 
     def run(self, fork: Fork, values: Values, marks: Marks) -> None:
         first = Thread(self, (), (), values, marks, fork.after)
@@ -159,10 +159,10 @@ class Team:
         for table in (self.writers, self.readers, self.held):
             table.clear()
 
-    def touch(self, thread: Thread, window: Window, flat: Any, *, writes: bool, span: Span | None) -> None:
+    def touch(self, thread: Thread, memory: BufferMemory, flat: Any, *, writes: bool, span: Span | None) -> None:
         """Note an access of the elements at flat indices. Raises KernelRunError for a conflict."""
-        self.held.add(window)
-        base, size = window.address, window.size
+        self.held.add(memory)
+        base, size = memory.address, memory.size
         unit = gcd(self.unit, base, size)
         if unit != self.unit:
             self.writers, self.readers = (divided(each, self.unit, unit) for each in (self.writers, self.readers))
@@ -173,19 +173,19 @@ class Team:
             for part in range(start, start + size, unit):
                 other = writers.get(part, path)
                 if other is not path and not ordered(other, path):
-                    self._conflict(thread, other, window, index, span)
+                    self._conflict(thread, other, memory, index, span)
                 if writes:
                     other = readers.get(part, path)
                     if other is not path and not ordered(other, path):
-                        self._conflict(thread, other, window, index, span)
+                        self._conflict(thread, other, memory, index, span)
                     writers[part] = path
                 else:
                     other = readers.get(part, path)
                     readers[part] = path if ordered(other, path) else joined(other, path)
 
-    def _conflict(self, thread: Thread, other: Path, window: Window, flat: int, span: Span | None) -> None:
+    def _conflict(self, thread: Thread, other: Path, memory: BufferMemory, flat: int, span: Span | None) -> None:
         text = "others" if other[-1][1] < 0 else "(" + ", ".join(str(number) for _, number in other) + ")"
-        raise ThreadConflict(str(thread), text, window.named(flat), span=span).error()
+        raise ThreadConflict(str(thread), text, memory.named(flat), span=span).error()
 
 
 def ordered(earlier: Path, later: Path) -> bool:

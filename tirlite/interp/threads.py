@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tirlite.interp.addressing import Locate
 from tirlite.interp.code import Code
-from tirlite.interp.memory import Window, refuse
-from tirlite.interp.place import Locate
+from tirlite.interp.memory import BufferMemory, refuse
 from tirlite.interp.program import THREAD, Fork, Marks, Meeting, Step, Values
 from tirlite.ir import Buffer, For
 from tirlite.ir.stmt import ThreadRole, thread_role
@@ -57,9 +57,9 @@ def watch(code: Code, locate: Locate, *, writes: bool) -> Locate:
         return locate
     span = code.span
 
-    def watched(window: Window, values: Values, marks: Marks) -> Any:
-        flat, thread = locate(window, values, marks), values[THREAD]
-        thread.team.touch(thread, window, flat, writes=writes, span=span)
+    def watched(memory: BufferMemory, values: Values, marks: Marks) -> Any:
+        flat, thread = locate(memory, values, marks), values[THREAD]
+        thread.team.touch(thread, memory, flat, writes=writes, span=span)
         return flat
 
     return watched
@@ -75,7 +75,7 @@ def passes_of(code: Code, buffer: Buffer) -> int | None:
 
 
 def once_a_block(code: Code, buffer: Buffer, declare: Step, passes: int | None) -> Step:
-    """`declare`, which makes the window of `buffer`; for what threads share, only the first of them does so.
+    """`declare`, which makes the memory of `buffer`; for what threads share, only the first of them does so.
 
     Threads that have passed a declaration equally often mean the same memory.
     """

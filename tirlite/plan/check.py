@@ -100,7 +100,7 @@ class _Bytes:
 
 
 @record(guarded=False)
-class _Block:
+class _Occupied:
     """Bytes of one request, or of two that are live together in place, over some time."""
 
     names: tuple[str, ...]
@@ -225,7 +225,7 @@ def _meet(lives: list[Interval]) -> bool:
     return any(low < end for (_, end), (low, _) in pairwise(lives))
 
 
-def _blocks(problem: Problem, plan: Layout, crowded: Container[str]) -> Iterator[list[_Block]]:
+def _blocks(problem: Problem, plan: Layout, crowded: Container[str]) -> Iterator[list[_Occupied]]:
     """For each crowded pool of the plan: requests, and pairs in place while both are live."""
     value = _ordering(problem)
     by_id, placements = problem.by_id, plan.placements
@@ -240,7 +240,7 @@ def _blocks(problem: Problem, plan: Layout, crowded: Container[str]) -> Iterator
         for name in (dst, src):
             times[name] = without(times.get(name, by_id[name].live), time)
     alone = [((r.id,), times.get(r.id, r.live)) for r in problem.requests if placements[r.id].pool in crowded]
-    pools: dict[str, list[_Block]] = {}
+    pools: dict[str, list[_Occupied]] = {}
     known: dict[tuple[Size, ...], _Bytes] = {}  # often the same few sizes lie at the same few offsets
     for names, live in chained(alone, ((pair, (time,)) for pair, time in joint)):
         if not live:
@@ -251,11 +251,11 @@ def _blocks(problem: Problem, plan: Layout, crowded: Container[str]) -> Iterator
             highs = tuple([_end(low, size) for size in sizes[1:] if not isinstance(size, int) or size > 0])
             known[sizes] = _Bytes(low, highs, (value(low), max(map(value, highs), default=0)))
         if known[sizes].highs:
-            pools.setdefault(pool, []).append(_Block(names, live, known[sizes]))
+            pools.setdefault(pool, []).append(_Occupied(names, live, known[sizes]))
     yield from pools.values()
 
 
-def _sweep(proofs: _Proofs, blocks: Sequence[_Block]) -> Iterator[Counterexample]:
+def _sweep(proofs: _Proofs, blocks: Sequence[_Occupied]) -> Iterator[Counterexample]:
     """Walk through time with the chain of live blocks, each proved to end where the next begins or before."""
     count = len(blocks)
     # Time, whether it is a birth, and who, in one number: it sorts much faster than a tuple.
@@ -279,7 +279,7 @@ def _sweep(proofs: _Proofs, blocks: Sequence[_Block]) -> Iterator[Counterexample
         chain.insert(place, entry)
 
 
-def _gap(proofs: _Proofs, blocks: Sequence[_Block], chain: Sequence[_Entry], entry: _Entry) -> int:
+def _gap(proofs: _Proofs, blocks: Sequence[_Occupied], chain: Sequence[_Entry], entry: _Entry) -> int:
     """The place in the chain where the new block is proved to fit, or -1."""
     if not chain:
         return 0
@@ -294,7 +294,7 @@ def _gap(proofs: _Proofs, blocks: Sequence[_Block], chain: Sequence[_Entry], ent
 
 def _overlap(
     proofs: _Proofs,
-    blocks: Sequence[_Block],
+    blocks: Sequence[_Occupied],
     chain: Sequence[_Entry],
     entry: _Entry,
     time: int,

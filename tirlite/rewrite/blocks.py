@@ -7,9 +7,9 @@ from functools import partial
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.definitions import Definitions
+from tirlite.analysis.loops.patterns import has_much_to_do
 from tirlite.analysis.loops.reductions import AnyUpdate, PairUpdate, Update
 from tirlite.analysis.loops.regrouping import updates_in
-from tirlite.analysis.loops.work import has_much_to_do
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
     GT,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeGuard
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import has_much_to_do
+from tirlite.analysis.loops.patterns import has_much_to_do
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal, structural_equal
 from tirlite.ir.expr import Add, Buffer, Call, Expr, FloorDiv, FloorMod, IntImm, Load, Max, Min, Mul, Sub, TruncDiv, Var

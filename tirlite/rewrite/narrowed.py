@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import is_small, is_wide, widens_integers
+from tirlite.analysis.loops.patterns import is_small, is_wide, widens_integers
 from tirlite.ir.dtype import DType, f32, i16, u16
 from tirlite.ir.expr import (
     EQ,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tirlite.analysis.facts import Facts, Sign
-from tirlite.analysis.loops.work import is_done_at_once, may_be_window, only_branch, widens_integers
+from tirlite.analysis.loops.patterns import is_done_at_once, may_be_window, only_branch, widens_integers
 from tirlite.ir.dtype import TypeCode
 from tirlite.ir.expr import Cast, FloorDiv, FloorMod, TruncDiv
 from tirlite.ir.func import PrimFunc

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import sums_differences
+from tirlite.analysis.loops.patterns import sums_differences
 from tirlite.diag import Message
 from tirlite.ir.checked import has_check
 from tirlite.ir.expr import GE, Expr, IntImm, Load, Var

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import moved_by
+from tirlite.analysis.loops.patterns import moved_by
 from tirlite.ir.dtype import i32, i64
 from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import GE, LT, Add, And, Broadcast, Cast, Expr, IntImm, Load, Min, Ramp, Sub, Var, const

@@ -113,7 +113,7 @@ class _Digit(Factor):
 
 
 @record
-class _Part:
+class _FloorForm:
     """An atom as `(size + constant) // by`; `size` are the terms of what several of them divide."""
 
     atom: Atom
@@ -126,7 +126,7 @@ def minimum_by_digits(terms: Terms, target: int | None = None) -> int | None:
     """A number that the sum never falls below, or None; None as well where no two atoms divide one size, and where it
     is plain that no number reaches `target`.
     """
-    links = list(_links(list(dict.fromkeys(_part(atom) for product in terms for atom in product))))
+    links = list(_links(list(dict.fromkeys(_floor_form(atom) for product in terms for atom in product))))
     if not links:
         return None
     # Atoms and digits are factors alike to the box.
@@ -148,12 +148,12 @@ def minimum_by_digits(terms: Terms, target: int | None = None) -> int | None:
     return _better(found, None if value is None else -(-value // scale))
 
 
-def _part(atom: Atom) -> _Part:
+def _floor_form(atom: Atom) -> _FloorForm:
     if not isinstance(atom, Quotient) or not isinstance(atom.by, int):
-        return _Part(atom, frozenset({((atom,), 1)}), 0, 1)
+        return _FloorForm(atom, frozenset({((atom,), 1)}), 0, 1)
     size = {**terms_of(atom.dividend)}
     constant = size.pop((), 0)
-    return _Part(atom, frozenset(size.items()), constant, atom.by)
+    return _FloorForm(atom, frozenset(size.items()), constant, atom.by)
 
 
 @record
@@ -181,7 +181,7 @@ def _sum_of(terms: Mapping[tuple[Factor, ...], int]) -> Mapping[tuple[Factor, ..
     return {product: coefficient for product, coefficient in terms.items() if coefficient}
 
 
-def _links(parts: list[_Part]) -> Iterator[_Link]:
+def _links(parts: list[_FloorForm]) -> Iterator[_Link]:
     """Each atom with one that is divided by a multiple, those of the smallest divisors first."""
     ordered = sorted(parts, key=lambda part: (part.by, part.constant))
     for place, fine in enumerate(ordered):

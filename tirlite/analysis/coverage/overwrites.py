@@ -61,26 +61,26 @@ def _shape(buffer: Buffer, space: IndexSpace) -> list[Size] | None:
 
 
 @record
-class _Part:
+class _Slab:
     """The elements from `low` and before `high` along one axis, all of them along the others; none where they cross."""
 
     axis: int
     low: Size
     high: Size
 
-    def joined(self, other: _Part) -> _Part | None:
-        """One part of the elements of both, where each is known to begin no later than the other one ends.
+    def joined(self, other: _Slab) -> _Slab | None:
+        """One slab of the elements of both, where each is known to begin no later than the other one ends.
 
         Where one is empty, its begin does not come before its end, and so before the begin of the other.
         """
         if self.axis != other.axis or not (is_at_most(other.low, self.high) and is_at_most(self.low, other.high)):
             return None
-        return _Part(self.axis, minimum(self.low, other.low), maximum(self.high, other.high))
+        return _Slab(self.axis, minimum(self.low, other.low), maximum(self.high, other.high))
 
 
-def _part(axis: int, low: Size, high: Size) -> _Part:
-    """The part between two ends; there are no elements below 0."""
-    return _Part(axis, *(end if is_at_most(0, end) else maximum(0, end) for end in (low, high)))
+def _slab(axis: int, low: Size, high: Size) -> _Slab:
+    """The slab between two ends; there are no elements below 0."""
+    return _Slab(axis, *(end if is_at_most(0, end) else maximum(0, end) for end in (low, high)))
 
 
 class _Cover:
@@ -89,7 +89,7 @@ class _Cover:
     def __init__(self, shape: Sequence[Size]) -> None:
         self.shape = shape
         self.all = False
-        self.parts: list[_Part] = []
+        self.slabs: list[_Slab] = []
         self.blocks: list[tuple[int, Stretch]] = []
 
     def add(self, nest: StoreNest) -> None:
@@ -100,26 +100,26 @@ class _Cover:
             self.all = True
         for axis, stretch in reached.items():
             if not stretch.stride or is_at_most(1, stretch.count):
-                self._join(_part(axis, stretch.first, stretch.first + stretch.length))
+                self._join(_slab(axis, stretch.first, stretch.first + stretch.length))
             if stretch.stride:
                 self.blocks.append((axis, stretch))
                 self._join_blocks(axis, stretch.stride)
 
     def is_whole(self) -> bool:
-        return self.all or any(is_at_most(p.low, 0) and is_at_most(self.shape[p.axis], p.high) for p in self.parts)
+        return self.all or any(is_at_most(p.low, 0) and is_at_most(self.shape[p.axis], p.high) for p in self.slabs)
 
-    def _join(self, part: _Part) -> None:
-        """Puts a part to those that it leaves no gap to."""
+    def _join(self, slab: _Slab) -> None:
+        """Puts a slab to those that it leaves no gap to."""
         while True:
-            found = next(((other, both) for other in self.parts if (both := part.joined(other)) is not None), None)
+            found = next(((other, both) for other in self.slabs if (both := slab.joined(other)) is not None), None)
             if found is None:
                 break
-            self.parts.remove(found[0])
-            part = found[1]
-        self.parts.append(part)
+            self.slabs.remove(found[0])
+            slab = found[1]
+        self.slabs.append(slab)
 
     def _join_blocks(self, axis: int, stride: int) -> None:
-        """Makes a part of blocks that fill the distance between them.
+        """Makes a slab of blocks that fill the distance between them.
 
         With blocks at `first + stride * k` for k below `count`, the next ones are those that are missing: what lies
         before each of these, and not before the first of all, is there.
@@ -134,7 +134,7 @@ class _Cover:
                     filled = max(filled, gap + each.length)
                     used.append(each.first + stride * each.count)
             if filled >= stride:
-                self._join(_part(axis, begin.first, minimum(*used)))
+                self._join(_slab(axis, begin.first, minimum(*used)))
                 return
 
 

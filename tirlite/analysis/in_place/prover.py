@@ -234,7 +234,7 @@ class Prover:
         if write.node is access.node and write.position == access.position:
             assert write.param is not None
             assert access.param is not None
-            mine, other = (self.addresses.window(touch.buffer) for touch in (write, access))
+            mine, other = (self.addresses.layout(touch.buffer) for touch in (write, access))
             if mine.moves or other.moves or mine.start != other.start:
                 return Reason(_OTHER_PLACES, (call.callee.name, write.buffer, access.buffer))
             if may_be_empty(call, self.addresses.space.extents):

@@ -163,7 +163,7 @@ def lie_apart(addresses: Addresses, first: Touch, then: Touch, own: Size | None 
     if not (isinstance(one, Load | Store) and isinstance(other, Load | Store)):
         return False
     a, b = addresses.of(one), addresses.of(other)
-    return a.window.same_grid(b.window) and any(
+    return a.layout.same_grid(b.layout) and any(
         i != j if isinstance(i, int) and isinstance(j, int) else own is not None and i == j and isinstance(i - own, int)
         for i, j in zip(a.indices, b.indices, strict=True)
     )
@@ -199,11 +199,11 @@ def relation(addresses: Addresses, first: Touch, then: Touch) -> object:
     """Equal for two pairs of loads and stores of which `out_of_order` says the same: rows as far apart, for example."""
     a, b = addresses.of(first.node), addresses.of(then.node)  # type: ignore[arg-type]
     between = a.indices, b.indices
-    if a.window.same_grid(b.window):
+    if a.layout.same_grid(b.layout):
         shifts = [terms_of(index).get((), 0) for index in a.indices]
         between = tuple(tuple(i - shift for i, shift in zip(each, shifts, strict=True)) for each in between)  # type: ignore[assignment]
     order = (first.position > then.position) - (first.position < then.position)
-    return first.region, then.region, first.kind, then.kind, order, a.window.buffer, b.window.buffer, between
+    return first.region, then.region, first.kind, then.kind, order, a.layout.buffer, b.layout.buffer, between
 
 
 def may_carry(addresses: Addresses, write: Touch, read: Touch, loop: Region) -> bool:
@@ -465,20 +465,20 @@ _Difference: TypeAlias = tuple[Size, Size, tuple[int, int] | None]
 
 def _differences(addresses: Addresses, a: Address, b: Address) -> Iterator[_Difference]:
     """What must be equal for two elements to share a byte: the indices in one grid, or else the bytes."""
-    if a.window.same_grid(b.window):
+    if a.layout.same_grid(b.layout):
         for exact, mine, exact_other, other in zip(a.indices, a.wrapped, b.indices, b.wrapped, strict=True):
             yield mine, other, (0, 0) if exact == mine and exact_other == other else None
         return
     mine_bytes, other_bytes = addresses.bytes(a), addresses.bytes(b)
     if mine_bytes is not None and other_bytes is not None:
-        yield mine_bytes, other_bytes, (1 - a.window.element, b.window.element - 1)
+        yield mine_bytes, other_bytes, (1 - a.layout.element, b.layout.element - 1)
 
 
 def _positive_dims(addresses: Addresses, *touched: Address) -> dict[Dim, Size]:
     """Dims that may be 0, and cannot be here: an axis along which something is accessed is not empty."""
     found: dict[Dim, Size] = {}
     for address in touched:
-        for extent in address.window.buffer.shape:
+        for extent in address.layout.buffer.shape:
             size = addresses.space.size(extent)
             dims = () if varies(size) else dims_of(size)
             if len(dims) == 1 and dims[0].low == 0 and size == dims[0]:

@@ -88,7 +88,7 @@ def _rows(loop: For, touches: Sequence[Touch], addresses: Addresses) -> list[_Ro
             changes[counter] = counters[key] + 0
         numbers = tuple(terms_of(index).get((), 0) for index in address.indices)
         rest = tuple(substitute(index, changes) - n for index, n in zip(address.indices, numbers, strict=True))
-        told.append(((touch.kind, address.window, rest), (touch, numbers)))
+        told.append(((touch.kind, address.layout, rest), (touch, numbers)))
     rows = by_key(told)
     if 2 * len(rows) > len({(key, numbers) for key, (_, numbers) in told}):
         return []
@@ -118,7 +118,7 @@ def _may_meet(loop: For, one: _Row, other: _Row, addresses: Addresses) -> bool:
     a, b = one.first.node, other.first.node
     assert isinstance(a, Load | Store)
     assert isinstance(b, Load | Store)
-    if not addresses.window(a.buffer).same_grid(addresses.window(b.buffer)):
+    if not addresses.layout(a.buffer).same_grid(addresses.layout(b.buffer)):
         return True
     body = next(region for region in regions_around(one.first.region) if region.composite is loop)
     assert body.parent is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from tirlite.analysis.loops.work import moved_by, widest_computed
+from tirlite.analysis.loops.patterns import moved_by, widest_computed
 from tirlite.ir.checked import has_check
 from tirlite.ir.expr import Buffer, Expr, FloorDiv, Var
 from tirlite.ir.func import PrimFunc

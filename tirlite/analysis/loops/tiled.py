@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tirlite.analysis.loops.work import moved_by
+from tirlite.analysis.loops.patterns import moved_by
 from tirlite.ir.dot import dot_name
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import Call, IntImm, Load, Ramp, Var, const

@@ -203,7 +203,7 @@ class Places:
         found = []
         for resident in root.residents:
             self._demand_same_memory(resident, root)
-            declaration, source = resident.window.declaration, resident.window.source
+            declaration, source = resident.declared.declaration, resident.declared.source
             is_view = isinstance(declaration, View) and source is not None and source.declaration is root.stmt
             entry = plan.entry(declaration.byte_offset) if isinstance(declaration, View) and is_view else None
             if entry is None or self._most_bytes(resident.buffer) is None:
@@ -258,13 +258,13 @@ class Places:
 
     def _offset(self, resident: Resident, root: Root) -> Size | None:
         """Where a resident begins in its root, in bytes."""
-        window = resident.window
-        if window.source is None:
+        declared = resident.declared
+        if declared.source is None:
             return 0
-        assert isinstance(window.declaration, View)
-        if window.source.source is not None:
+        assert isinstance(declared.declaration, View)
+        if declared.source.source is not None:
             raise _wrong(resident, root, "is a view of a view, which may be smaller than the storage")
-        return self._size(window.declaration.byte_offset)
+        return self._size(declared.declaration.byte_offset)
 
     def _bytes(self, buffer: Buffer) -> Size | None:
         return self._product(buffer, [self._size(expr) for expr in buffer.shape])

@@ -79,22 +79,22 @@ class Root:
 
 
 @record(eq=False, guarded=False)
-class Window:
+class DeclaredBuffer:
     """A buffer as the rewritten program declares it; `source` is that of a view. The caller's arrays are not declared.
 
     It knows nothing of those that live in it: such a cycle would keep all of them until the next cyclic collection.
     """
 
     declaration: Allocate | View | None
-    source: Window | None = None
+    source: DeclaredBuffer | None = None
 
     @property
-    def outermost(self) -> Window:
+    def outermost(self) -> DeclaredBuffer:
         """The one that this one lies in."""
-        window = self
-        while window.source is not None:
-            window = window.source
-        return window
+        declared = self
+        while declared.source is not None:
+            declared = declared.source
+        return declared
 
 
 @record(frozen=False, eq=False)
@@ -110,7 +110,7 @@ class Resident:
     stmt: Allocate
     region: Region
     position: int
-    window: Window
+    declared: DeclaredBuffer
     happenings: list[Happening] = field(default_factory=list)
     opaque: Stmt | None = None
     thread: For | None = None

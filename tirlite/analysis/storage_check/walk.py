@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.shape_plan import ShapePlan, shape_plan
-from tirlite.analysis.storage_check.resident import Flow, Happening, Region, Resident, Root, Window, Wrong
+from tirlite.analysis.storage_check.resident import DeclaredBuffer, Flow, Happening, Region, Resident, Root, Wrong
 from tirlite.ir.expr import Binary, Buffer, BufferRef, Call, FloatImm, IntImm, LetExpr, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import KernelCall
@@ -41,7 +41,7 @@ _DECLARATIONS = (Allocate, View)
 # What is told apart by one look: nothing stands below it.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 # What names meant before a body.
-_Outside: TypeAlias = "dict[Buffer, tuple[Window | None, Resident | None]]"
+_Outside: TypeAlias = "dict[Buffer, tuple[DeclaredBuffer | None, Resident | None]]"
 _Composite: TypeAlias = For | While | IfThenElse | AttrStmt
 
 
@@ -59,12 +59,12 @@ class Walk:
         self._thread: For | None = None
         self._block: For | None = None
         self._known: set[Var] = {*original.dims}
-        self._windows: dict[Buffer, Window] = {}
-        self._root_of: dict[Window, Root] = {}
+        self._declared: dict[Buffer, DeclaredBuffer] = {}
+        self._root_of: dict[DeclaredBuffer, Root] = {}
         self._residents: dict[Buffer, Resident | None] = {}
         for param in original.params:
             if isinstance(param, Buffer):
-                self._windows[param] = Window(None)
+                self._declared[param] = DeclaredBuffer(None)
             else:
                 self._known.add(param)
         self.plan = _plan_of(original, rewritten)
@@ -114,11 +114,11 @@ class Walk:
         if after < new_end:
             raise Wrong("a statement is new", at=rest[after])
         self._known.difference_update(names)
-        for buffer, (window, resident) in (buffers or {}).items():
-            if window is None:
-                self._windows.pop(buffer, None)
+        for buffer, (declared, resident) in (buffers or {}).items():
+            if declared is None:
+                self._declared.pop(buffer, None)
             else:
-                self._windows[buffer] = window
+                self._declared[buffer] = declared
             if resident is None:
                 self._residents.pop(buffer, None)
             else:
@@ -133,22 +133,22 @@ class Walk:
     ) -> None:
         """Declarations that stand between two statements. `outside` keeps what their names meant before."""
         stmt: _Declaration
-        windows, residents = self._windows, self._residents
+        known, residents = self._declared, self._residents
         here = {stmt.buffer: stmt for stmt in olds}
         for stmt in news:
             buffer = stmt.buffer
             before = here.get(buffer)
             if before is not stmt:
                 self._demand_known(stmt, is_moved=before is None)
-            if before is None and buffer in windows:
+            if before is None and buffer in known:
                 raise Wrong(f"`{buffer.name}` is declared again where it was not", [buffer], stmt)
             if outside is not None and buffer not in outside:
-                outside[buffer] = windows.get(buffer), residents.get(buffer)
-            windows[buffer] = self._window(stmt, region)
+                outside[buffer] = known.get(buffer), residents.get(buffer)
+            known[buffer] = self._declare(stmt, region)
         for stmt in olds:
             buffer = stmt.buffer
             if outside is not None and buffer not in outside:
-                outside[buffer] = windows.get(buffer), residents.get(buffer)
+                outside[buffer] = known.get(buffer), residents.get(buffer)
             self._touch([*buffer.shape[::-1]], region, stmt)
             if isinstance(stmt, Allocate):
                 residents[buffer] = self._begin(stmt, region)
@@ -173,39 +173,39 @@ class Walk:
                 raise Wrong(f"the declaration of `{stmt.buffer.name}` was moved, and it computes", at=stmt)
             exprs += expr.children()
 
-    def _window(self, stmt: Allocate | View, region: Region) -> Window:
+    def _declare(self, stmt: Allocate | View, region: Region) -> DeclaredBuffer:
         if isinstance(stmt, Allocate):
-            window = Window(stmt)
-            root = self._root_of[window] = Root(stmt, region, self._thread, self._block)
+            declared = DeclaredBuffer(stmt)
+            root = self._root_of[declared] = Root(stmt, region, self._thread, self._block)
             self.roots.append(root)
-            return window
-        source = self._windows.get(stmt.source)
+            return declared
+        source = self._declared.get(stmt.source)
         if source is None:
             raise Wrong(f"`{stmt.buffer.name}` is a view of `{stmt.source.name}`, which is not there", at=stmt)
-        return Window(stmt, source)
+        return DeclaredBuffer(stmt, source)
 
     def _begin(self, stmt: Allocate, region: Region) -> Resident | None:
         """An original Allocate; None where the rewritten program has dropped it."""
-        window = self._windows.get(stmt.buffer)
-        if window is None:
+        declared = self._declared.get(stmt.buffer)
+        if declared is None:
             return None
-        root = self._root_of.get(window if window.source is None else window.outermost)
+        root = self._root_of.get(declared if declared.source is None else declared.outermost)
         if root is None:
             raise Wrong(f"`{stmt.buffer.name}` lies in an array of the caller", [stmt.buffer], stmt)
         self._clock = position = self._clock + 1
-        resident = Resident(stmt, region, position, window, [], thread=self._thread, block=self._block)
+        resident = Resident(stmt, region, position, declared, [], thread=self._thread, block=self._block)
         root.residents.append(resident)
         return resident
 
     def _view(self, stmt: View, region: Region) -> None:
         """An original View, which must be as it was, or gone with its source."""
-        window = self._windows.get(stmt.buffer)
-        if window is not None and window.declaration is not stmt:
+        declared = self._declared.get(stmt.buffer)
+        if declared is not None and declared.declaration is not stmt:
             raise Wrong(f"the view `{stmt.buffer.name}` is not what it was", [stmt.buffer], stmt)
-        if window is not None and window.source is not self._windows.get(stmt.source):
+        if declared is not None and declared.source is not self._declared.get(stmt.source):
             raise Wrong(f"`{stmt.buffer.name}` is a view of another `{stmt.source.name}`", [stmt.buffer], stmt)
         if stmt.source in self._residents:
-            self._residents[stmt.buffer] = None if window is None else self._residents[stmt.source]
+            self._residents[stmt.buffer] = None if declared is None else self._residents[stmt.source]
         self._touch([stmt.byte_offset], region, stmt)
 
     def _call(self, call: KernelCall, region: Region) -> None:
@@ -317,7 +317,7 @@ class Walk:
         self._clock += 1
         resident = self._residents.get(buffer)
         if resident is None:
-            if buffer not in self._windows:
+            if buffer not in self._declared:
                 raise Wrong(f"`{buffer.name}` is used and not declared", [buffer], stmt)
             if buffer in self._residents:
                 raise Wrong(f"`{buffer.name}` is not declared where it was", [buffer], stmt)

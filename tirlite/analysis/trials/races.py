@@ -180,7 +180,7 @@ _STATEMENTS = 20_000
 
 
 @record(frozen=False, eq=False)
-class _Place:
+class _Cursor:
     """How far a run has got in a body; at its end, `loop` may run it `rounds` times more."""
 
     stmts: tuple[Stmt, ...]
@@ -213,21 +213,21 @@ class TrialRun:
 
         Of each loop `most` iterations are taken. With `calls` those of functions that are called are among them.
         """
-        stack = [_Place(body.stmts, start)]
+        stack = [_Cursor(body.stmts, start)]
         while stack and self.left:
-            place = stack[-1]
-            if place.at == len(place.stmts):
+            cursor = stack[-1]
+            if cursor.at == len(cursor.stmts):
                 stack.pop()
-                if place.loop is not None and place.rounds:
-                    yield place.loop, place.points
-                    stack += self._round(place.loop, place.points, place.rounds - 1)
+                if cursor.loop is not None and cursor.rounds:
+                    yield cursor.loop, cursor.points
+                    stack += self._round(cursor.loop, cursor.points, cursor.rounds - 1)
                 continue
             self.left -= 1
-            stmt, points = place.stmts[place.at], place.points
-            place.at += 1
+            stmt, points = cursor.stmts[cursor.at], cursor.points
+            cursor.at += 1
             yield stmt, points
             inner = self._inside(stmt, points, most, calls=calls)
-            place.points = self._behind(stmt, points)
+            cursor.points = self._behind(stmt, points)
             stack += inner
 
     def root(self, buffer: Buffer) -> Buffer:
@@ -275,38 +275,38 @@ class TrialRun:
         for buffer in self._stored[stmt]:
             points.values.pop(Cell(buffer), None)
 
-    def _inside(self, stmt: Stmt, points: Points, most: int, *, calls: bool) -> list[_Place]:
+    def _inside(self, stmt: Stmt, points: Points, most: int, *, calls: bool) -> list[_Cursor]:
         """What runs inside of a statement, the last first."""
-        found: list[_Place] = []
+        found: list[_Cursor] = []
         if isinstance(stmt, AttrStmt):
-            found.append(_Place(stmt.body.stmts, self._apart(points)))
+            found.append(_Cursor(stmt.body.stmts, self._apart(points)))
         elif isinstance(stmt, For):
             inner = points.iterations(stmt, max(1, min(most, _POINTS // max(1, points.count))))
             if inner is not None:
                 inner = self._apart(inner)
                 if self._cells:
                     self._forget(stmt, inner)
-                found.append(_Place(stmt.body.stmts, inner))
+                found.append(_Cursor(stmt.body.stmts, inner))
         elif isinstance(stmt, While):
             found += self._round(stmt, points, most)
         elif isinstance(stmt, IfThenElse):
             holds = trial_value(stmt.condition, points.values)
             if holds is not None:
-                found.append(_Place(stmt.else_body.stmts, self._apart(points.where(~holds))))
-                found.append(_Place(stmt.then_body.stmts, self._apart(points.where(holds))))
+                found.append(_Cursor(stmt.else_body.stmts, self._apart(points.where(~holds))))
+                found.append(_Cursor(stmt.then_body.stmts, self._apart(points.where(holds))))
         elif isinstance(stmt, KernelCall) and calls:
             entered = self._entered(stmt, points)
             if entered is not None:
-                found.append(_Place(stmt.callee.body.stmts, entered))
+                found.append(_Cursor(stmt.callee.body.stmts, entered))
         return [each for each in found if each.points.count]
 
-    def _round(self, loop: While, points: Points, rounds: int) -> list[_Place]:
+    def _round(self, loop: While, points: Points, rounds: int) -> list[_Cursor]:
         holds = trial_value(loop.condition, points.values)
         if holds is None:
             return []
         # What is declared inside has another value in each round.
         inner = points.where(holds).apart()
-        return [_Place(loop.body.stmts, inner, 0, loop, rounds)] if inner.count else []
+        return [_Cursor(loop.body.stmts, inner, 0, loop, rounds)] if inner.count else []
 
     def _apart(self, points: Points) -> Points:
         """The same points; what a body stores to counters is none of those of others."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from tirlite.analysis.loops.work import parted
+from tirlite.analysis.loops.patterns import parted
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.values import integer
 from tirlite.ir.checked import is_checked

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tirlite.analysis.loops.work import elements_between, sums_differences, widest_computed
+from tirlite.analysis.loops.patterns import elements_between, sums_differences, widest_computed
 from tirlite.ir.expr import Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntImm, Load, Min, Mul, Sub, Var
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op

@@ -19,8 +19,8 @@ from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loops.ahead import Asked, ask
+from tirlite.codegen.loops.estimate import goes_over_the_rest
 from tirlite.codegen.loops.next_rows import next_rows
-from tirlite.codegen.loops.work import goes_over_the_rest
 from tirlite.codegen.memory import Place
 from tirlite.ir.checked import mask_of
 from tirlite.ir.dtype import i64

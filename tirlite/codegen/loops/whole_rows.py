@@ -7,7 +7,7 @@ short the rows are.
 
 from __future__ import annotations
 
-from tirlite.analysis.loops.work import whole_rows
+from tirlite.analysis.loops.patterns import whole_rows
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.ir.stmt import For

@@ -159,7 +159,7 @@ def least_arena(
     Sizes are constant. Each offset is a multiple of `align`, and each pair may be taken or not. Parts of the arena that
     do not overlap in time are searched one after the other, and no lower than the others allow.
     """
-    parts = sorted((_Part(part, align, pairs) for part in apart(requests)), key=lambda part: -part.floor)
+    parts = sorted((_Component(part, align, pairs) for part in apart(requests)), key=lambda part: -part.floor)
     bound = max((part.floor for part in parts), default=0)
     whole = Joint(0, {}, ())
     for part in parts:
@@ -176,7 +176,7 @@ def least_arena(
 def arena_floor(requests: Sequence[Request], align: int, pairs: Sequence[Handover]) -> int:
     """Bytes that no arena of these requests does without, whichever pairs it takes."""
     held = [request.fixed + _bytes(request) for request in requests if request.fixed is not None]
-    return max(_Part(requests, align, pairs).floor, *held, 0)
+    return max(_Component(requests, align, pairs).floor, *held, 0)
 
 
 def apart(requests: Sequence[Request]) -> list[list[Request]]:
@@ -213,7 +213,7 @@ class _State:
         return _State(self.taken, tuple([each for each in self.open if each is not pair]))
 
 
-class _Part:
+class _Component:
     """Requests that a chain of overlaps connects, and the pairs among them, those that save most first."""
 
     def __init__(self, requests: Sequence[Request], align: int, pairs: Sequence[Handover]) -> None:
@@ -295,7 +295,7 @@ class _Found:
 class _Trial:
     """The blocks of a part for a choice of some pairs; those that are open may lie over each other."""
 
-    def __init__(self, part: _Part, state: _State) -> None:
+    def __init__(self, part: _Component, state: _State) -> None:
         self.part, self.state = part, state
         self.groups = grouped(part.requests, state.taken)
         self.blocks = [block_of(group, part.align) for group in self.groups]

@@ -24,7 +24,7 @@ _PAIRS = 1_000_000
 
 
 @record
-class Place:
+class Occupant:
     """What lies at one offset: when it lives, its alignment, and its offset if that is given."""
 
     live: tuple[Interval, ...]
@@ -69,7 +69,7 @@ class ShapeArena:
 
     def __init__(
         self,
-        places: Sequence[Place],
+        places: Sequence[Occupant],
         samples: Sequence[Callable[[], Sequence[int]]],
         nodes: int,
         engine: Engine | None,

@@ -14,7 +14,7 @@ from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.search.engine import Engine
-from tirlite.plan.shape.arena import Place, ShapeArena
+from tirlite.plan.shape.arena import Occupant, ShapeArena
 from tirlite.plan.shape.formulas import Conditions, Values, evaluator, rows_of
 from tirlite.plan.solve import solve
 from tirlite.plan.strategies.auto import auto
@@ -106,7 +106,7 @@ class PerShape:
         memories = [self.problem.memories[self.arenas[home]] for home in self._homes]
         aligns = [max(memory.align, group.align) for memory, group in zip(memories, groups, strict=True)]
         fixed = [group.members[0].fixed for group in groups]
-        self._place_data = [Place(g.live, a, f) for g, a, f in zip(groups, aligns, fixed, strict=True)]
+        self._place_data = [Occupant(g.live, a, f) for g, a, f in zip(groups, aligns, fixed, strict=True)]
         self.entry_of: Mapping[str, int] = {
             name: count + number for number, ids in enumerate(self.places) for name in ids
         }

@@ -221,7 +221,7 @@ _SEVERAL = 400
 class Choices:
     """The memories of a problem in parts between which no request has a choice; and the most nodes for all of them."""
 
-    parts: tuple[_Part, ...]
+    parts: tuple[_Subproblem, ...]
     most: int | None = None
 
     @classmethod
@@ -230,7 +230,7 @@ class Choices:
         if len(problem.requests) > len(problem.memories) * _SEVERAL:
             return None
         pairs = possible(problem)
-        parts = tuple(_Part.of(problem, names, pairs, apart=apart) for names in memory_groups(problem))
+        parts = tuple(_Subproblem.of(problem, names, pairs, apart=apart) for names in memory_groups(problem))
         has_choice = problem.in_place or any(part.counted is not None for part in parts)
         return cls(parts, most) if has_choice else None
 
@@ -259,7 +259,7 @@ class Choices:
 
 
 @record
-class _Part:
+class _Subproblem:
     """A problem by itself: some memories, and all requests and pairs that may be there.
 
     `counted` is the same in multiples of `scale`, for one copy where there is one memory; None where there is nothing
@@ -274,7 +274,7 @@ class _Part:
     is_proof: bool
 
     @classmethod
-    def of(cls, problem: Problem, names: Sequence[str], pairs: Sequence[Handover], *, apart: bool) -> _Part:
+    def of(cls, problem: Problem, names: Sequence[str], pairs: Sequence[Handover], *, apart: bool) -> _Subproblem:
         inside = set(names)
         requests = tuple(request for request in problem.requests if request.memories[0] in inside)
         memories = tuple(problem.memories[name] for name in names)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import prod
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import has_much_to_do
+from tirlite.analysis.loops.patterns import has_much_to_do
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GE, Buffer, IntImm, const

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import moved_by
+from tirlite.analysis.loops.patterns import moved_by
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal

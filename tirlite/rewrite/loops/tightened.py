@@ -7,7 +7,7 @@ from functools import reduce
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.index_space import FLIPPED, SWAPPED
-from tirlite.analysis.loops.work import only_branch
+from tirlite.analysis.loops.patterns import only_branch
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
     EQ,

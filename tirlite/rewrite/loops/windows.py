@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import may_be_window, moved_by
+from tirlite.analysis.loops.patterns import may_be_window, moved_by
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GE, LT, Add, And, Binary, Expr, IntImm, Max, Min, Mul, Var, const
 from tirlite.ir.faults import trap_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.analysis import Extents, Lifetime, Region, in_place_candidates
 from tirlite.analysis.facts import Facts, of_facts
-from tirlite.analysis.loops.work import distributed_loops
+from tirlite.analysis.loops.patterns import distributed_loops
 from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.regions import regions_around
 from tirlite.analysis.threads import Visibility

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import moved_by
+from tirlite.analysis.loops.patterns import moved_by
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import GE, LE, Add, And, Expr, FloorDiv, IntImm, Load, Max, Min, Mul, Or, Ramp, Sub, Var, const

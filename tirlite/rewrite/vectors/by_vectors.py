@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import reduce
 
+from tirlite.analysis.loops.patterns import GROUP, MOST_LANES, divides, widest_computed
 from tirlite.analysis.loops.streams import held as held_by_caches
-from tirlite.analysis.loops.work import GROUP, MOST_LANES, divides, widest_computed
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
     EQ,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from tirlite.analysis.loops.patterns import has_much_to_do
 from tirlite.analysis.loops.reductions import Update, update_of
-from tirlite.analysis.loops.work import has_much_to_do
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GE, Add, Broadcast, Expr, IntImm, Load, const

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterator
 
-from tirlite.analysis.loops.work import has_much_to_do, moved_by
+from tirlite.analysis.loops.patterns import has_much_to_do, moved_by
 from tirlite.ir.checked import masked
 from tirlite.ir.dtype import DType, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from tirlite.ir.expr import (

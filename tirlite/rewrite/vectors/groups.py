@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import GROUP, divides, has_much_to_do, reads_neighbours
+from tirlite.analysis.loops.patterns import GROUP, divides, has_much_to_do, reads_neighbours
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import EQ, Add, Buffer, Call, Expr, IntImm, Load, Mul, Ramp, Var, const

@@ -9,8 +9,7 @@ from math import prod
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
-from tirlite.analysis.loops.records import keeps_a_record
-from tirlite.analysis.loops.work import (
+from tirlite.analysis.loops.patterns import (
     asserts_alone,
     divides,
     factor_of,
@@ -24,6 +23,7 @@ from tirlite.analysis.loops.work import (
     resamples,
     skips,
 )
+from tirlite.analysis.loops.records import keeps_a_record
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i32, i64
 from tirlite.ir.equal import are_equal

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import has_much_to_do, whole_rows
+from tirlite.analysis.loops.patterns import has_much_to_do, whole_rows
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Add, Buffer, Expr, Load, Mul, Var, const
 from tirlite.ir.node import Node

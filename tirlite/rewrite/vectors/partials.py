@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
+from tirlite.analysis.loops.patterns import follows_whole, has_much_to_do, sums_differences
 from tirlite.analysis.loops.reductions import AnyUpdate, PairUpdate, Update, pair_updates
 from tirlite.analysis.loops.regrouping import updates_in
-from tirlite.analysis.loops.work import follows_whole, has_much_to_do, sums_differences
 from tirlite.analysis.regions import regions_around
 from tirlite.ir.checked import has_check, unmasked
 from tirlite.ir.dtype import i64

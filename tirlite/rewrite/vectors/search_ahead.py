@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import whole_rows
+from tirlite.analysis.loops.patterns import whole_rows
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import bool_, i64
 from tirlite.ir.equal import structural_equal

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from functools import reduce
 
-from tirlite.analysis.loops.work import moved_by
+from tirlite.analysis.loops.patterns import moved_by
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Max, Min, Neg, Ramp, Sub, Var, const
 from tirlite.ir.node import Node

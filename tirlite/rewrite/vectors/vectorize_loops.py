@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops import work
+from tirlite.analysis.loops import patterns
 from tirlite.analysis.loops.records import keeps_a_record
 from tirlite.analysis.loops.streams import large_from, results, stores_past
 from tirlite.ir import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, Store, While, statements, statements_of
@@ -126,16 +126,16 @@ def _storing_back(func: PrimFunc) -> list[For]:
 
 # What a look at a loop shows where vectors may serve it.
 _SIGNS = (
-    work.has_much_to_do,
-    work.asserts_alone,
-    work.reads_neighbours,
-    work.resamples,
-    work.meets_itself,
-    work.meets_other_rows,
+    patterns.has_much_to_do,
+    patterns.asserts_alone,
+    patterns.reads_neighbours,
+    patterns.resamples,
+    patterns.meets_itself,
+    patterns.meets_other_rows,
     keeps_a_record,
-    work.is_written_out,
-    work.divides,
-    work.skips,
+    patterns.is_written_out,
+    patterns.divides,
+    patterns.skips,
 )
 
 

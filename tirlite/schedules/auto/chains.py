@@ -18,8 +18,8 @@ from itertools import takewhile
 from math import inf, prod
 
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.patterns import MOST_LANES, whole_rows
 from tirlite.analysis.loops.streams import held, results
-from tirlite.analysis.loops.work import MOST_LANES, whole_rows
 from tirlite.diag import KernelError
 from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import (

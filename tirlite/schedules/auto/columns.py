@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.work import moved_by
+from tirlite.analysis.loops.patterns import moved_by
 from tirlite.ir import Allocate, Buffer, For, Load, Store, Var, statements_of
 from tirlite.ir.walk import accesses_in, mentions
 from tirlite.schedules.auto.candidates import is_down_columns

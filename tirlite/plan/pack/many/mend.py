@@ -49,7 +49,7 @@ def mended(
         yield scene.offset.tolist()
 
 
-class _Window(NamedTuple):
+class _Period(NamedTuple):
     """The time from `low` to `high`."""
 
     low: int
@@ -101,10 +101,10 @@ class _Scene:
         self.offset = before
         return False
 
-    def _are_packed(self, core: _Window, ring: _Window, bar: int, top: int, engine: Engine) -> bool:
+    def _are_packed(self, core: _Period, ring: _Period, bar: int, top: int, engine: Engine) -> bool:
         """Packs a core anew, and the parts of a ring on either side of it; whether all that needs less than `top`."""
         is_free = (self.low >= ring.low) & (self.high <= ring.high)
-        for part in (core, _Window(ring.low, core.low), _Window(core.high, ring.high)):
+        for part in (core, _Period(ring.low, core.low), _Period(core.high, ring.high)):
             is_inside = (self.low < part.high) & (self.high > part.low) & (self.size > 0)
             found = self._packed(part, is_inside, is_free, bar, top, engine)
             if found is None:
@@ -113,7 +113,7 @@ class _Scene:
             is_free &= ~is_inside
         return True
 
-    def _packed(self, part: _Window, inside: Mask, free: Mask, bar: int, top: int, engine: Engine) -> int | None:
+    def _packed(self, part: _Period, inside: Mask, free: Mask, bar: int, top: int, engine: Engine) -> int | None:
         """Packs anew what is free of that inside a part of time, up to `bar` if that can be, else to less than `top`.
 
         The height that this needs, or None where nothing is found.
@@ -142,7 +142,7 @@ class _Scene:
         self.offset[numbers[list(instance.numbers)]] = np.array(found[0], np.int64) * unit
         return found[1] * unit
 
-    def _around(self, worst: int, reach: int) -> _Window:
+    def _around(self, worst: int, reach: int) -> _Period:
         """The time around a block, at whose ends little is live."""
         import numpy as np
 
@@ -154,7 +154,7 @@ class _Scene:
             start = self._least(int(self.births[first - away]), int(self.births[first - away // 2]))
         if last + away < len(self.births):
             stop = self._least(int(self.births[last + away // 2]), int(self.births[last + away]))
-        return _Window(start, stop)
+        return _Period(start, stop)
 
     def _least(self, low: int, high: int) -> int:
         """The time from `low` to `high` before which the least is live. Some block is born before that."""
@@ -163,7 +163,7 @@ class _Scene:
         first, last = np.searchsorted(self.times, [low, high], "right")
         return int(self.times[max(first - 1, 1) + int(self.load[max(first - 2, 0) : max(last - 1, 1)].argmin())])
 
-    def _within(self, part: _Window, number: int, *, is_free: bool) -> Block:
+    def _within(self, part: _Period, number: int, *, is_free: bool) -> Block:
         """What of a block lies in a part of time."""
         block = self.blocks[number]
         pieces = [

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tirlite.diag import Span
-from tirlite.interp.memory import Window, refuse
+from tirlite.interp.memory import BufferMemory, refuse
 from tirlite.interp.program import Marks, Values
 from tirlite.ir import Buffer
 from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent
@@ -16,7 +16,7 @@ from tirlite.ir.loop_values import at_loops
 from tirlite.record import record
 
 # What gives the flat index of an access: a number, or an array of them for a vector.
-Locate: TypeAlias = Callable[[Window, Values, Marks], Any]
+Locate: TypeAlias = Callable[[BufferMemory, Values, Marks], Any]
 
 
 @record(eq=False)
@@ -36,29 +36,29 @@ def located(indices: tuple[int, ...], site: Site) -> Locate:
 
     axes, only = tuple(enumerate(indices)), indices[-1] if indices else 0
 
-    def along_one(window: Window, values: Values, marks: Marks) -> Any:
+    def along_one(memory: BufferMemory, values: Values, marks: Marks) -> Any:
         index = values[only]
-        if marks[only] is None and not index.ndim and 0 <= (at := int(index)) < window.shape[0]:
+        if marks[only] is None and not index.ndim and 0 <= (at := int(index)) < memory.shape[0]:
             return at
-        return element(window, indices, values, marks, site)
+        return element(memory, indices, values, marks, site)
 
-    def locate(window: Window, values: Values, marks: Marks) -> Any:
-        flat, shape = 0, window.shape
+    def locate(memory: BufferMemory, values: Values, marks: Marks) -> Any:
+        flat, shape = 0, memory.shape
         for axis, register in axes:
             index, extent = values[register], shape[axis]
             if marks[register] is not None or index.ndim:
-                return element(window, indices, values, marks, site)
+                return element(memory, indices, values, marks, site)
             at = int(index)
             if not 0 <= at < extent:
-                return element(window, indices, values, marks, site)
+                return element(memory, indices, values, marks, site)
             flat = flat * extent + at
         return flat
 
     return along_one if len(indices) == 1 else locate
 
 
-def element(window: Window, indices: tuple[int, ...], values: Values, marks: Marks, site: Site) -> Any:
-    """The flat index of an access in elements of `window`; an array of them if the last index is a vector.
+def element(memory: BufferMemory, indices: tuple[int, ...], values: Values, marks: Marks, site: Site) -> Any:
+    """The flat index of an access in elements of `memory`; an array of them if the last index is a vector.
 
     A vector without lanes touches nothing: then nothing is asked of the other indices.
     """
@@ -68,24 +68,24 @@ def element(window: Window, indices: tuple[int, ...], values: Values, marks: Mar
     for axis, register in enumerate(indices):
         mark = marks[register]
         if mark is not None:
-            raise refuse(mark, f"index {axis} of `{window.buffer.name}`", site.span).error()
-        index, extent = values[register], window.shape[axis]
+            raise refuse(mark, f"index {axis} of `{memory.buffer.name}`", site.span).error()
+        index, extent = values[register], memory.shape[axis]
         if index.ndim:
             outside = (index < 0) | (index >= extent)
             if outside.any():
-                raise _outside(window, axis, int(index[outside][0]), values, site)
+                raise _outside(memory, axis, int(index[outside][0]), values, site)
             index = index.astype(np.int64)
         else:
             index = int(index)
             if not 0 <= index < extent:
-                raise _outside(window, axis, index, values, site)
+                raise _outside(memory, axis, index, values, site)
         flat = flat * extent + index
     return flat
 
 
-def _outside(window: Window, axis: int, index: int, values: Values, site: Site) -> Exception:
-    told, extent = site.told(values), window.shape[axis]
-    return IndexOutOfBounds(window.buffer.name, axis, index, extent, told, span=site.span).error()
+def _outside(memory: BufferMemory, axis: int, index: int, values: Values, site: Site) -> Exception:
+    told, extent = site.told(values), memory.shape[axis]
+    return IndexOutOfBounds(memory.buffer.name, axis, index, extent, told, span=site.span).error()
 
 
 def position(indices: tuple[int, ...], values: Values) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from tirlite.analysis.loops.work import follows_whole
+from tirlite.analysis.loops.patterns import follows_whole
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer
