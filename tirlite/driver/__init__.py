@@ -1,4 +1,4 @@
-"""The one place that knows the whole way: from a Python function or a PrimFunc to a kernel that can be called."""
+"""The whole way from a Python function or a PrimFunc to a kernel that can be called."""
 
 from tirlite.driver.compile import Compiler, compile, kernel  # noqa: A004
 from tirlite.driver.kernel import Kernel

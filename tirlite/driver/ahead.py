@@ -1,4 +1,4 @@
-"""Compiles a kernel before its first call, in a thread of its own."""
+"""Compiles a kernel before its first call, in another thread."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 class Compilation(Future[T]):
-    """A compilation that runs beside its caller; its result is what is compiled.
+    """A future for a compilation in another thread; its result is the compiled object.
 
-    In the child of a fork, where that thread is not, who asks for the result compiles.
+    In the child of a fork, where that thread does not exist, asking for the result compiles.
     """
 
     def __init__(self, compiled: T, name: str, make: Callable[[], object]) -> None:
@@ -28,7 +28,7 @@ class Compilation(Future[T]):
         self._make = make
         self._process = os.getpid()
         self.set_running_or_notify_cancel()
-        # Python waits for it at its end: LLVM may not run on while the process is taken down.
+        # Not a daemon thread: Python must wait for it at exit, as LLVM may not run during shutdown.
         Thread(target=self._run, name=f"compile {name}").start()
 
     def _run(self) -> None:
@@ -41,12 +41,12 @@ class Compilation(Future[T]):
             self.set_result(self._compiled)
 
     def result(self, timeout: float | None = None) -> T:
-        """What is compiled, when it is. Raises KernelError where it cannot be, TimeoutError after the seconds."""
+        """The compiled object. Raises KernelError if it cannot be compiled, TimeoutError after `timeout` seconds."""
         self._go_on()
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What stopped the compilation, or None. Raises TimeoutError after so many seconds."""
+        """The error that ended the compilation, or None. Raises TimeoutError after `timeout` seconds."""
         self._go_on()
         return super().exception(timeout)
 

@@ -1,7 +1,7 @@
-"""Branches are the two parts of a function between which sizes of a call choose: each is compiled when one needs it.
+"""Branches: the two parts of a function between which a call's sizes choose. Each is compiled when a call needs it.
 
-A product of matrices is one loop nest for large operands and another one for small ones, `if n >= 6 and m >= 32`, and
-most programs call it with either. The function stays whole for all who look at it.
+A matrix product has one loop nest for large operands and another for small ones, `if n >= 6 and m >= 32`, and most
+programs need only one of them. Users who inspect the function see it whole.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, SeqStmt, View
 from tirlite.ir.walk import statements, statements_of, walk
 
-# A part of fewer statements takes LLVM less time than a module of its own.
+# A part with fewer statements is not worth a module of its own.
 _FEWEST = 32
-# A condition has no more nodes than that: what the steps of schedules ask are a few comparisons.
+# The most nodes of a condition; those made by schedule steps are a few comparisons.
 _LONGEST = 64
 
 _Computed: TypeAlias = Callable[[Any, Any], Any]
@@ -42,9 +42,9 @@ _TRUTHS: Mapping[type[Node], _Computed] = MappingProxyType(
 
 
 def branches_of(func: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
-    """The function for calls that meet its condition, and for those that do not; None where it has no such parts.
+    """The function for calls that meet its condition, and the one for the others; None if it has no such parts.
 
-    Each begins with an assert that the other one does not ask for.
+    Each begins with an assert that the condition is met or not met.
     """
     if not func.body.stmts:
         return None
@@ -64,7 +64,7 @@ def branches_of(func: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
 
 
 def is_met(func: PrimFunc, dims: Mapping[e.Var, int]) -> bool:
-    """Whether a call with these dims meets the condition of a function that has branches."""
+    """Whether a call with these dims meets the condition of a function with branches."""
     choice = func.body.stmts[-1]
     assert isinstance(choice, IfThenElse)
     return bool(_value(choice.condition, dims))
@@ -81,7 +81,7 @@ def _value(expr: e.Expr, dims: Mapping[e.Var, int]) -> int:
 
 
 def _is_told_by_dims(condition: e.Expr, func: PrimFunc) -> bool:
-    """Whether dims alone decide a condition, by arithmetic on i64 that nothing can go wrong in."""
+    """Whether dims alone decide a condition, by i64 arithmetic that cannot fault."""
     nodes = [*walk(condition)]
     if len(nodes) > _LONGEST:
         return False
@@ -95,7 +95,7 @@ def _is_told_by_dims(condition: e.Expr, func: PrimFunc) -> bool:
 
 
 def _is_shared_apart(*bodies: SeqStmt) -> bool:
-    """Whether each of two parts is one loop, which workers share in the first one: that takes as long to compile."""
+    """Whether the parts are a parallel loop and a serial loop: compiling both would take twice as long."""
     loops = [stmt.kind for body in bodies for stmt in body.stmts if isinstance(stmt, For)]
     return loops == [ForKind.PARALLEL, ForKind.SERIAL] and all(len(body.stmts) == 1 for body in bodies)
 

@@ -1,6 +1,6 @@
-"""Compiles a function with its options, stage by stage: passes, plan, native code, and the seconds that each took.
+"""Compiles a function stage by stage: passes, plan, native code; records the seconds of each stage.
 
-Each stage loads what it needs itself: a program may define many kernels and compile few.
+Imports are inside the stages that need them, as a program may define many kernels and compile few.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     QuickCalls: TypeAlias = tuple[tuple[QuickCall, "Version"], ...]
 
 
-# What is needed when LLVM is done, and loaded while it works.
+# Modules needed after LLVM is done, which are imported while it runs.
 _LINKING = ("tirlite.runtime.artifact.build", "tirlite.runtime.artifact.load", "tirlite.runtime.executable", "mmap")
-# What workers share loops by, which LLVM compiles the first time.
+# The module of the thread pool, whose code LLVM compiles at first use.
 _POOL = "tirlite.runtime.pool"
 
 
@@ -62,12 +62,12 @@ class ForeignTarget(Message):
 
 
 class Version:
-    """One function on its way to native code; each stage runs once, when it is first asked for, in one thread.
+    """A function in one form, and its stages to native code; each runs once, when first needed.
 
-    `stages` are the seconds of those that have run, in order, and `note` says where LLVM was held back. `calls` counts
-    those that went well, as far as anyone wants to know, and those of them that the version in order ran. A version may
-    be a part of a `whole` one: the first or the second branch of it, see `branches.py`. `served` is what ran the last
-    call, itself or one of its branches.
+    `stages`: the seconds of the stages that have run, in order. `note`: why LLVM's effort was limited, if it was.
+    `calls`: the calls served so far, counted up to a limit: by this version, and by the sequential one in its place.
+    `served`: the version that ran the last call: itself or one of its branches.
+    A version made with `part` is the first or second branch of another version, see `branches.py`.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Version:
 
     @property
     def signature(self) -> Signature:
-        """What callers must know of the function, in its own variables."""
+        """The signature of the function, in its own variables."""
         return self.front.whole
 
     @property
@@ -106,7 +106,7 @@ class Version:
         return self._rewritten
 
     def _rewrite(self, ahead: Callees | None = None) -> Rewritten:
-        """Runs the passes; `ahead` writes the functions that are called as they are lowered."""
+        """Runs the passes; `ahead` emits callees as soon as they are lowered."""
         if self._part is not None:
             from tirlite.driver.branches import branches_of
 
@@ -136,14 +136,14 @@ class Version:
             self.stages.append((step.name, step.seconds - written))
         plan = next((step.plan for step in reversed(steps) if step.plan is not None), None)
         limits = reduce(Limits.beside, (step.limits for step in steps), Limits())
-        # What a version for small arrays leaves in place is more than the most that others need.
+        # The version for small arrays keeps temporaries that others remove, and could exceed a capacity.
         if options.capacity is not None or options.schedule == "compact":
             limits = replace(limits, small_below=0)
         return Rewritten(func, plan, limits=limits)
 
     @cached_property
     def plan(self) -> Plan | ByShape:
-        """The storage plan, or who makes one for each call; that of no requests where nothing is allocated."""
+        """The storage plan, or the planner for each shape; an empty plan if nothing is allocated."""
         if self.rewritten.plan is not None:
             return self.rewritten.plan
         from tirlite.plan import Problem, solve
@@ -177,27 +177,27 @@ class Version:
     @property
     def executable(self) -> Executable:
         if self._executable is None:
-            # Loading modules makes many objects that stay, and no cycles that end.
+            # Importing modules creates many long-lived objects and no garbage.
             with GATE.inside(self), collection_paused():
                 if self._executable is None:
                     self._executable = self._compile()
-                    with GATE.outside():  # who listens may take any lock, and `logging` has one that a fork waits for
+                    with GATE.outside():  # log handlers may take any lock, and a fork waits for that of `logging`
                         log_compiled(self.front.name, self.form.value, self.stages, self.note)
         return self._executable
 
     @property
     def plans_kept(self) -> tuple[int, int]:
-        """How many calls found a plan for their shape, and how many had to make one."""
+        """How many calls found a cached plan for their shape, and how many had to make one."""
         return (0, 0) if self._executable is None else self._executable.plans_kept
 
     def run(self, binding: Binding) -> bool:
-        """Runs a checked call; False where it is for the version that runs in order, and nothing has been done.
+        """Runs a checked call; False if nothing was done because the call is for the sequential version.
 
-        Raises what `Executable.run` does.
+        Raises what `Executable.run` raises.
         """
         self.served = version = self._serving(binding)
         found = version.executable.run(binding, version)
-        from tirlite.runtime.executable import Outcome  # loaded while LLVM was at work
+        from tirlite.runtime.executable import Outcome  # already imported while LLVM ran
 
         if found is Outcome.ELSEWHERE and version._part is not None and self.branches is not None:
             self.served = version = self.branches[1 - version._part[1]]
@@ -205,7 +205,7 @@ class Version:
         return found is Outcome.DONE
 
     def _serving(self, binding: Binding) -> Version:
-        """The version itself, or one of its branches: the one of the last call, or else what the sizes ask for."""
+        """The version itself, or one of its branches: that of the last call, or the one for the call's sizes."""
         if self._executable is not None or self.branches is None:
             return self
         if (served := self.served) is not self:
@@ -218,7 +218,7 @@ class Version:
 
     @property
     def branches(self) -> tuple[Version, Version] | None:
-        """The versions for calls that meet a condition on dims and for the others; None where one serves all."""
+        """The versions for calls that meet a condition on dims, and for the others; None if the function has none."""
         if not self._are_branches_known:
             with GATE.inside(self):
                 if not self._are_branches_known:
@@ -236,10 +236,10 @@ class Version:
             return made[0], made[1]
         from tirlite.ir import IfThenElse, calls_in
 
-        # Passes over what calls others run where LLVM begins meanwhile, see `_objects`.
+        # The passes of a function with callees must run in `_objects`, where LLVM starts on the callees meanwhile.
         if calls_in(self.func.body):
             return None
-        # What has branches ends by choosing between them.
+        # A function with branches ends with the `if` that chooses between them.
         last = self.final.body.stmts[-1:]
         if not (last and isinstance(last[0], IfThenElse)):
             return None
@@ -255,11 +255,9 @@ class Version:
         others: QuickCalls,
         in_order: Version | None = None,
     ) -> QuickCalls:
-        """The `others`, and what runs calls of the sizes that are for this version in a hundredth of the time.
-
-        Arrays that are `known`, by name, serve all calls. See `Executable.quick`; nothing is added where there can be
-        none. The last of the others is asked for what it is not for, and the version `in_order`, if calls have needed
-        it, runs those that break a condition on accesses.
+        """Adds to `others` a quick call for the sizes that this version serves; see `Executable.quick`.
+        `known`: arrays that are the same for all calls. The new quick call passes on what it does not serve to the last
+        of the others, and calls that break a condition on accesses to the version `in_order`, if given.
         """
         from tirlite.runtime.quick import Serves
 
@@ -276,7 +274,7 @@ class Version:
         return others if quick is None else (*made, (quick, self))
 
     def message(self, fault: int) -> Message:
-        """What a fault of this number, which the code has returned, is about."""
+        """The message of a fault that the code returned."""
         return self.executable.message(fault, self)
 
     def _compile(self) -> Executable:
@@ -300,9 +298,9 @@ class Version:
 
     @cached_property
     def _kept(self) -> tuple[bytes | None, Artifact | None]:
-        """The key in the cache on disk, if it is to be there, and what the cache has under it."""
+        """The key in the cache on disk, or None if the version is not cached, and the artifact found there."""
         start = perf_counter()
-        # Where the lines of a function are is not part of its content.
+        # Line numbers are not part of a function's content.
         if not cache_folder() or lines_are_wanted():
             return None, None
         from tirlite.driver.content import content_key
@@ -321,9 +319,9 @@ class Version:
 
     @cached_property
     def limits(self) -> Limits:
-        """Which calls are for versions of their own, by the bytes of all arrays.
+        """The sizes in bytes of all arrays for which other versions exist.
 
-        Functions that call others have no such versions, and are rewritten when they are compiled.
+        Functions that call others have no such versions, and their passes run only when they are compiled.
         """
         from tirlite.ir import calls_in
 
@@ -334,7 +332,7 @@ class Version:
             return Limits() if calls_in(self.func.body) else self.rewritten.limits
 
     def _objects(self) -> tuple[bytes, ...]:
-        """The object files that the function is compiled to; of functions that it calls, while others are lowered."""
+        """Compiles the object files; callees already while the rest is being lowered."""
         from tirlite.analysis.loops.patterns import distributed_loops
         from tirlite.codegen import SideBySide
         from tirlite.ir.kernel_call import closure_of
@@ -359,9 +357,9 @@ class Version:
         return code.objects
 
     def _ahead(self, beside: SideBySide) -> Callees | None:
-        """Who writes the functions that the function calls before the rest of it is lowered, where that pays.
+        """An emitter for callees that are emitted before the rest of the function is lowered, if that saves time.
 
-        Not where code of others runs in between, which might fork while other threads compile.
+        Not with user code between the passes, which might fork while other threads compile.
         """
         from tirlite.codegen import Callees, offered_ahead
 
@@ -382,7 +380,7 @@ class Version:
         return artifact_of(self.final, signature, self.lowered, objects, limits.small_below, limits.large_from)
 
     def _shape_plans(self, signature: Signature) -> ShapePlans | None:
-        """Who makes a plan for each shape that the function is called with, if it takes one."""
+        """The planner for each shape that the function is called with, if it takes a plan."""
         chosen = self.rewritten.plan
         if chosen is None:
             return None
@@ -397,7 +395,7 @@ class Version:
         return ShapePlans(chosen.plans, chosen.variables, demands, signature)
 
     def export(self, folder: Path, name: str, constants: Mapping[str, Array], *, embed: bool) -> tuple[Path, ...]:
-        """Writes what a program in C links, see `runtime.export.write`."""
+        """Writes the files for a C program, see `runtime.export.write`."""
         from tirlite.runtime.export.write import export
 
         with GATE.inside():
@@ -421,7 +419,7 @@ class Version:
 
 
 def _is_repeatable(plan: Plan | ByShape | None) -> bool:
-    """Whether the plan is the one that would be found each time; Ctrl-C may have ended its search."""
+    """Whether the plan is deterministic: Ctrl-C or a time limit may have ended its search."""
     if plan is None:
         return True
     from tirlite.plan import Plan
@@ -430,10 +428,9 @@ def _is_repeatable(plan: Plan | ByShape | None) -> bool:
 
 
 def version_of(front: Front, options: Options, *, is_empty: bool, form: Form) -> Version:
-    """Another version than the usual one, which no observer sees.
-
-    With `is_empty` dims may be 0 that are declared to be at least 1. What takes storage away may need loops in another
-    order than they are written, so no capacity holds for these; a schedule's steps may need that axes are not empty.
+    """Another version than the usual one, without observers.
+    `is_empty`: dims may be 0 that are declared to be at least 1; schedule steps may not hold then, so other schedules
+    than "auto" are dropped. The sequential version has no capacity, as what keeps storage small may reorder loops.
     """
     options = replace(options, observers=())
     if form is Form.IN_ORDER:
@@ -447,9 +444,9 @@ def version_of(front: Front, options: Options, *, is_empty: bool, form: Form) ->
 
 
 def log_compiled(name: str, form: str, stages: Sequence[tuple[str, float]], note: str) -> None:
-    """Tells the logger `tirlite` of a function that is ready to run, with the milliseconds of each stage: level DEBUG.
+    """Logs a compiled function and its stages to the logger `tirlite`, at level DEBUG.
 
-    A program that listens has loaded `logging`: tirlite does not load it for those that do not.
+    A program that listens has imported `logging` itself, so tirlite does not.
     """
     logging = sys.modules.get("logging")
     if logging is None:

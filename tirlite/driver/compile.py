@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.options import Choices
 
 Function: TypeAlias = Callable[..., object]
-# The name of a permission, or several.
+# The names of one or several permissions.
 Allowed: TypeAlias = str | Iterable[str]
 
 
@@ -48,16 +48,16 @@ class NoKernel(Message):
 
 @record
 class Compiler:
-    """What makes kernels. `engine` makes what runs the searches of strategy `exact`, where a kernel is given none.
+    """Makes kernels. `engine` makes the search engine of strategy `exact`, unless a kernel is given one.
 
-    It keeps the plans of its kernels, so that the same storage problem is planned once.
+    It caches plans, so that equal storage problems are solved once.
     """
 
     engine: Callable[[], Engine] | None = None
     cache: PlanCache = field(default_factory=PlanCache, compare=False)
 
     def options(self, choices: Choices) -> Options:
-        """What was chosen, and the engine and the cache of this compiler."""
+        """The options chosen, with the engine and the plan cache of this compiler."""
         given: Choices = {"engine": self.engine, "cache": self.cache, **choices}
         return Options.of(given)
 
@@ -87,7 +87,7 @@ class Compiler:
         with boundary:
             options = self.options(choices)
             granted = _permissions(allow)
-            if not issubclass(type(func), (Kernel, FunctionType, PrimFunc)):  # whatever its `__class__` says
+            if not issubclass(type(func), (Kernel, FunctionType, PrimFunc)):  # not `isinstance`: `__class__` may lie
                 raise _no_function(func).error()
             if isinstance(func, Kernel):
                 return func.with_options(options, _allowing(func.ir, granted) if granted else None)
@@ -123,7 +123,7 @@ class Compiler:
 
 
 def _permissions(names: Allowed) -> tuple[Permission, ...]:
-    """The permissions of these names, in the order of the kinds. Raises CallTypeError for an unknown one."""
+    """The permissions of these names, in their defined order. Raises CallTypeError for an unknown one."""
     given = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     known = {each.value: each for each in Permission}
     if not all(isinstance(name, str) and name in known for name in given):
@@ -141,7 +141,7 @@ def _allowing(func: PrimFunc, granted: tuple[Permission, ...]) -> PrimFunc:
 def _translated(function: Function, frame: FrameType, options: Options, granted: tuple[Permission, ...]) -> Kernel:
     if not issubclass(type(function), FunctionType) or not isinstance(function, FunctionType):
         raise _no_function(function).error()
-    # The modules that the first kernel loads stay, and so does what a kernel is made of.
+    # Imports and translation create long-lived objects, so the collector would find nothing.
     with GATE.inside(), collection_paused():
         from tirlite.dsl.lookups import names_around
 
@@ -174,7 +174,7 @@ def _translated(function: Function, frame: FrameType, options: Options, granted:
 def _front(
     function: FunctionType, names: Mapping[str, object], granted: tuple[Permission, ...], key: bytes | None
 ) -> tuple[Front, Mapping[str, object]]:
-    """A function translated, and kept under the key if there is one; with the constants that went in."""
+    """Translates a function, and caches it under the key if there is one; also returns its captured constants."""
     from tirlite.dsl import translate
 
     made = translate(function, names)

@@ -1,4 +1,4 @@
-"""Makes the key under which what is compiled is kept: a digest of a function, its options and the compiler."""
+"""Makes the cache key of compiled code: a digest of a function, its options and the compiler."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = npt.NDArray[Any]
 
-# What the compiled code does not depend on.
+# Options that do not change the compiled code.
 _WITHOUT_EFFECT = ("cache", "engine")
 
 
 class _Foreign(Exception):
-    """An option is something that has no text which says all."""
+    """An option has no text that identifies it."""
 
 
 def content_key(content: bytes, options: Options, form: str) -> bytes | None:
-    """The key of a version of a function of this content with these options; None where each process compiles it.
+    """The cache key of a version of a function with these options; None if it must not be cached.
 
-    That is so where others watch it, where a clock ends it, and where an option is a function of the user's.
+    That is so with observers, with a time limit, and if an option is a function of the user's.
     """
     if options.observers or options.time_limit is not None:
         return None
@@ -44,9 +44,9 @@ def content_key(content: bytes, options: Options, form: str) -> bytes | None:
 
 
 def content_of(content: bytes, options: Options, fixed: Mapping[str, Array] | None) -> str:
-    """What a kernel is, in 40 letters: the same for equal ones in every process. `fixed` are its constant arrays.
+    """A kernel's identity in 40 hexadecimal digits: equal kernels have the same in every process.
 
-    `content` is the digest of its function.
+    `content`: the digest of its function. `fixed`: its constant arrays.
     """
     digest = blake2b(content, digest_size=20)
     digest.update((_told(options) or repr(options)).encode())
@@ -57,7 +57,7 @@ def content_of(content: bytes, options: Options, fixed: Mapping[str, Array] | No
 
 
 def _told(options: Options) -> str | None:
-    """The options as a text that is the same in each process; None where one is a function of the user's."""
+    """The options as text that is the same in each process; None if one is a function of the user's."""
     try:
         return _spelled(options)
     except _Foreign:
@@ -65,7 +65,7 @@ def _told(options: Options) -> str | None:
 
 
 def _spelled(value: object) -> str:
-    """The value as a text that is the same in each process, and another one for each other value."""
+    """The value as text that is the same in each process, and differs for different values."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""The function of a kernel: there from the beginning, or known by its head alone until something looks inside."""
+"""The function of a kernel: translated at once, or known by its head alone until its body is needed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Front:
-    """A function that has been translated."""
+    """A translated function."""
 
     def __init__(self, func: PrimFunc, *, partial: Sequence[int] | None = None) -> None:
-        """`partial` is given by who knows it. Raises KernelError for a shape that cannot be checked."""
+        """`partial`: the property, if known to the caller. Raises KernelError for a shape that cannot be checked."""
         self._func: PrimFunc | None = func
         if partial is not None:
             self.partial = partial
@@ -36,7 +36,7 @@ class Front:
 
     @property
     def whole(self) -> Signature:
-        """The same in the variables of `func`."""
+        """The signature in the variables of `func`."""
         return self.signature
 
     @cached_property
@@ -49,7 +49,7 @@ class Front:
 
     @cached_property
     def partial(self) -> Sequence[int]:
-        """The positions of outputs that may have elements that are never stored."""
+        """The positions of outputs of which not all elements may be stored."""
         from tirlite.analysis import Facts
         from tirlite.analysis.coverage.overwrites import CallCoverage
         from tirlite.rewrite import Normalize
@@ -60,7 +60,7 @@ class Front:
 
     @cached_property
     def content(self) -> bytes:
-        """A digest of the function, with the names in it."""
+        """A digest of the function, including its names."""
         from tirlite.ir.equal import content_digest
 
         return content_digest(self.func)
@@ -71,12 +71,12 @@ class Front:
 
     @property
     def captures(self) -> Mapping[str, object]:
-        """The constants that went in, if they were not told where the function came from."""
+        """The captured constants, if translation was deferred; {} otherwise."""
         return {}
 
 
 class KnownFront(Front):
-    """A function that an earlier process has translated. It is translated again where more than its head is needed."""
+    """A function that an earlier process translated. It is translated again if more than its head is needed."""
 
     def __init__(self, known: Known, translate: Callable[[], tuple[PrimFunc, Mapping[str, object]]]) -> None:
         self._func = None
@@ -104,7 +104,7 @@ class KnownFront(Front):
         return self._known.head.name
 
     def _made(self) -> PrimFunc:
-        """The translation, unless the text or the names around it are others by now: then what was kept as text."""
+        """The translation, or the function parsed from the cached text if the source has changed since."""
         from tirlite.ir.equal import content_digest
 
         try:

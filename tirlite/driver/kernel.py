@@ -1,4 +1,4 @@
-"""Kernel: a function of the IR that can be called on NumPy arrays, and looked at on its way to native code."""
+"""Kernel: a function that can be called on NumPy arrays, and inspected on its way to native code."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     Array: TypeAlias = npt.NDArray[Any]
 
 
-# After so many calls of a kernel, what is quicker for all others is made. That takes as long as four to ten calls save,
-# and some milliseconds for the first kernel of a process.
+# After so many calls a quick call is made. That costs what four to ten quick calls save, and some milliseconds for the
+# first kernel of a process.
 _OFTEN = 4
 
 
 class _Call:
-    """What `inspect.signature` and editors show of a kernel: its parameters. The class has the signature of classes."""
+    """The signature of a kernel for `inspect.signature` and editors; the class keeps its usual signature."""
 
     def __get__(self, instance: Kernel | None, owner: type[Kernel]) -> Signature:
         if instance is None:
@@ -93,9 +93,9 @@ class Kernel:
         captures: Mapping[str, object] | None = None,
         fixed: Mapping[str, Array] | None = None,
     ) -> None:
-        """`seconds` is what the front end took, `captures` are the constants that went in.
+        """`seconds`: the time of the front end. `captures`: the captured constants.
 
-        `fixed` are arrays for some parameters, by name, that serve all calls; callers leave them out.
+        `fixed`: arrays for some parameters, by name, that are used for all calls and not passed by callers.
         Raises KernelError for a shape that cannot be checked.
         """
         from tirlite.rewrite.options import Options
@@ -133,7 +133,7 @@ class Kernel:
                 in_order = self._in_form(binding.is_empty, Form.IN_ORDER, form)
                 in_order.run(binding)
         except TirliteError:
-            # A boundary around the whole would cost each call that goes well a good part of its time.
+            # A boundary around the whole would slow down each successful call.
             with boundary:
                 raise
         served, is_left = version.served, in_order is not None
@@ -146,7 +146,7 @@ class Kernel:
     def _call_quickly(
         self, served: Version, in_order: Version | None, usual: Version, form: StridedForm | None
     ) -> None:
-        """Has quick calls look at arguments for a version from now on, before they look at them for others."""
+        """Adds a quick call for a version, which from now on checks arguments first."""
         with GATE.inside(self):
             others = self._quick_versions
             made = served.quick(usual.limits, form.count if form else 0, self._binder.constants, others, in_order)
@@ -155,12 +155,12 @@ class Kernel:
                 self._quick = made[-1][0] if self.fixed is None else None
 
     def called_on_inputs(self, args: Sequence[object]) -> tuple[Array, ...] | None:
-        """The results of a call with the inputs alone, if a quick call serves it; else nothing has been done."""
+        """The results of a call with inputs only, if a quick call serves it; else None, with nothing done."""
         whole, results = (self._quick_versions and self._binder.completed(args)) or ((), ())
         return results if results and self._is_done(self._quick_versions[-1][0](*whole)) else None
 
     def _bound(self, args: Sequence[object], named: Mapping[str, object]) -> tuple[Binding, StridedForm | None]:
-        """A call that has passed all checks, as the function for arrays of these strides takes it."""
+        """Checks a call; returns it in the form for the arrays' strides."""
         binding = self._binder.bind(args, named)
         if binding.strides is None:
             return binding, None
@@ -168,12 +168,12 @@ class Kernel:
         return form.called(binding), form
 
     def _serving(self, usual: Version, binding: Binding, form: StridedForm | None) -> Version:
-        """The usual version, or the one for small or for large arrays where a call has these."""
+        """The usual version, or the one for small or for large arrays."""
         of_sizes = usual.limits.form(binding.bytes)
         return usual if of_sizes is Form.USUAL else self._in_form(binding.is_empty, of_sizes, form)
 
     def _is_done(self, outcome: object) -> bool:
-        """Whether a quick call with this outcome has served what it was given. Raises what stopped it."""
+        """Whether a quick call with this outcome served the call. Raises its fault."""
         if type(outcome) is int:
             version, fault = self._quick_versions[outcome % VERSIONS][1], outcome // VERSIONS
             if fault != version.executable.in_order:
@@ -182,7 +182,7 @@ class Kernel:
         return outcome is None
 
     def _called_with_others(self, args: tuple[object, ...]) -> bool:
-        """Whether a quick call has served arguments of which some are arrays of other libraries than NumPy."""
+        """Whether a quick call served the call after viewing arrays of other libraries as NumPy's."""
         from tirlite.runtime.foreign import seen_by_dlpack
 
         seen = seen_by_dlpack(args)
@@ -195,12 +195,11 @@ class Kernel:
     def compile(self, *, background: Literal[True]) -> Future[Kernel]: ...
 
     def compile(self, *, background: bool = False) -> Kernel | Future[Kernel]:
-        """The kernel itself, compiled now and not at its first call.
-
+        """Compiles the kernel now, not at its first call, and returns it.
         With `background` a thread compiles, and a future is returned whose result is the kernel; a call that comes
         before it is done waits for it. A process that is forked meanwhile compiles for itself. Versions for empty
-        arrays, for large ones and for arrays with strides are made at the first call that needs them. Raises
-        KernelError, or has the future raise it, for what cannot be compiled.
+        arrays, for large ones and for arrays with strides are compiled at the first call that needs them. Raises
+        KernelError, here or in the future, for what cannot be compiled.
         """
         if background:
             from tirlite.driver.ahead import Compilation
@@ -211,13 +210,13 @@ class Kernel:
         return self
 
     def with_options(self, options: Options, func: PrimFunc | None = None) -> Kernel:
-        """The same function, or another form of it, compiled anew with other options."""
+        """A kernel of the same function, or of `func`, with other options."""
         made = Kernel(func or self._front, options, seconds=self._front_end, doc=self.__doc__, fixed=self.fixed)
         made._captures = self._captures
         return made
 
     def interpret(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
-        """As a call, but run by the reference interpreter on the function as it was written: slow, with all checks."""
+        """A call run by the reference interpreter on the function as written: slow, with all checks."""
         from tirlite.interp import interpret
 
         with boundary:
@@ -241,7 +240,7 @@ class Kernel:
             return profile_of(self.timed_calls(args, named))
 
     def timed_calls(self, args: tuple[object, ...], named: Mapping[str, object]) -> TimedCalls:
-        """Calls with these arguments whose loops are timed: what `profile` goes by."""
+        """Calls with these arguments whose loops are timed, for `profile`."""
         from tirlite.driver.timed_calls import TimedCalls
 
         binding, form = self._bound(args, named)
@@ -249,9 +248,9 @@ class Kernel:
         return TimedCalls.of(version, binding, lambda: self._in_form(binding.is_empty, Form.IN_ORDER, form))
 
     def arguments(self, *args: object, **named: object) -> dict[str, object]:
-        """What a call with these arguments works on, by name: outputs that are left out are allocated.
-
-        Arrays that serve all calls are not among them. Raises what a call raises for arguments that do not fit.
+        """The arguments of a call by name, with outputs that were left out allocated.
+        Arrays that are the same for all calls are not included. Raises what a call raises for arguments that do not
+        fit.
         """
         with boundary:
             binding = self._binder.bind(args, named)
@@ -265,7 +264,7 @@ class Kernel:
 
     @property
     def front(self) -> Front:
-        """The function, or its head alone where an earlier process has translated it."""
+        """The function, or its head alone if an earlier process translated it."""
         return self._front
 
     @property
@@ -275,14 +274,14 @@ class Kernel:
 
     @property
     def content(self) -> bytes:
-        """A digest of the function with the names in it: the same in every process."""
+        """A digest of the function and its names, the same in every process."""
         return self._front.content
 
     @property
     def captures(self) -> Mapping[str, object]:
-        """The constants from around the function that went into it, as they were then; changing one changes nothing.
+        """The constants captured from around the function, as they were then; changing one has no effect.
 
-        Those of an inline function have its name before theirs.
+        Names in an inline function are prefixed with its name.
         """
         return MappingProxyType(self._captures or self._front.captures)
 
@@ -294,7 +293,7 @@ class Kernel:
 
     @property
     def schedule(self) -> Schedule:
-        """What becomes of the loops: the steps that were given, or else those that tirlite chose."""
+        """The schedule: the given steps, or those that tirlite chose."""
         from tirlite.schedules.auto import schedule_of
 
         with boundary:
@@ -302,7 +301,7 @@ class Kernel:
 
     @property
     def plan(self) -> Plan:
-        """The storage plan of the temporaries. Raises PlanError where each shape has its own: see `plan_at`."""
+        """The storage plan of the temporaries. Raises PlanError if each shape has its own: see `plan_at`."""
         from tirlite.driver.shapes import one_plan
 
         with boundary:
@@ -321,7 +320,7 @@ class Kernel:
             return plan_at(signature, self._in_form(is_empty_at(signature, sizes), Form.USUAL, None).plan, sizes)
 
     def plan_page(self) -> str:
-        """A page for browsers to look at the storage plan, or at those for some shapes; see `Plan.to_html`."""
+        """An HTML page of the storage plan, or of the plans for some shapes; see `Plan.to_html`."""
         from tirlite.plan import Plan
 
         with boundary:
@@ -331,13 +330,13 @@ class Kernel:
 
     @property
     def plans_made(self) -> tuple[int, int]:
-        """With strategy `per_shape`: how many calls found a plan for their shape, and how many had to make one."""
+        """With strategy `per_shape`: how many calls found a cached plan, and how many had to make one."""
         versions = [self._version, *self._others.values()]
         return sum(each.plans_kept[0] for each in versions), sum(each.plans_kept[1] for each in versions)
 
     @property
     def llvm(self) -> str:
-        """The LLVM IR that codegen wrote."""
+        """The LLVM IR as generated."""
         with boundary:
             return self._version.lowered.text
 
@@ -355,7 +354,7 @@ class Kernel:
 
     @property
     def timing(self) -> Timing:
-        """Seconds of the front end, each pass, LLVM's stages and linking, as far as they have run."""
+        """The seconds of the front end, each pass, LLVM's stages and linking, as far as they have run."""
         from tirlite.driver.timing import Timing
 
         return Timing([("front end", self._front_end), *self._version.stages], self._version.note)
@@ -398,11 +397,11 @@ class Kernel:
             return version.export(Path(folder), called, self.fixed or {}, embed=embed)
 
     def show(self, mark: Node | Buffer | None = None) -> None:
-        """Prints the function as it was written, a node of `kernel.ir` marked in it; see `PrimFunc.show`."""
+        """Prints the function as written, with a node of `kernel.ir` marked; see `PrimFunc.show`."""
         self.ir.show(mark)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the function as written, after the passes, and its storage plan."""
+        """HTML for notebooks: the function as written, after the passes, and its storage plan."""
         from tirlite.plan import Plan
         from tirlite.show import block, escaped, folded, framed_page
 
@@ -417,11 +416,11 @@ class Kernel:
         return "".join([*parts, folded("storage plan for each shape", framed_page(plan.plans.to_html()))])
 
     def __reduce__(self) -> tuple[object, ...]:
-        """By name where importing gives the same kernel in the other process, else as text.
+        """Pickles by name if importing gives the same kernel in the other process, else as text.
 
-        Text is parsed there and never executed. Places in source files do not travel with it.
+        The text is parsed there, never executed. Source locations are lost.
         """
-        # Plans that are kept belong to a process.
+        # The plan cache belongs to this process.
         from tirlite.driver.content import content_of
 
         choices = {name: getattr(self.options, name) for name in parts_of(type(self.options)) if name != "cache"}
@@ -437,7 +436,7 @@ class Kernel:
         return self
 
     def __dask_tokenize__(self) -> tuple[str, str]:
-        """What dask takes for the kernel's identity: its content."""
+        """The kernel's identity for dask: its content."""
         from tirlite.driver.content import content_of
 
         return "tirlite", content_of(self.content, self.options, self.fixed)
@@ -449,7 +448,7 @@ class Kernel:
         return StridedForms(self.ir, self._binder.layouts)
 
     def _in_form(self, is_empty: bool, form: Form, strided: StridedForm | None) -> Version:
-        """The version of a form, for arrays that may be empty or not, dense or not: made when it is first needed."""
+        """The version of a form, for arrays that may be empty or not, dense or not; made when first needed."""
         if not is_empty and form is Form.USUAL and strided is None:
             return self._version
         front = self._front if strided is None else strided.front
@@ -472,7 +471,7 @@ def _restored(
     captures: Mapping[str, object],
     fixed: Mapping[str, Array] | None,
 ) -> Kernel:
-    """The kernel of a module by its name, if its content is the same here; else one made of the text."""
+    """The kernel of that name in a module if its content is the same here, else one parsed from the text."""
     if home is not None:
         from tirlite.driver.content import content_of
 
@@ -489,7 +488,7 @@ def _restored(
 
 
 def _called(module: str, name: str) -> object:
-    """What has this name in a module that is loaded, or None."""
+    """The object of this name in a loaded module, or None."""
     found: object = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -1,11 +1,10 @@
-"""Keeps what a translation found out of a kernel, in front of the cache of code: a later process need not translate.
+"""Caches what translating a kernel found out, in front of the cache of code, so a later process need not translate.
 
-An entry stands for the text of a function. It holds variants: what was asked of the names around the function, as
-tokens, and the parameters, the content and the printed form of the kernel that came of it. A variant serves where the
-same names give the same tokens.
-
-A token tells what can never change: numbers, texts, types, dims, modules by name, functions by where they are found,
-inline functions by their text and all that they use. For anything else there is none, and nothing is kept.
+An entry is for the source text of a function. It holds variants: the names that the translation looked up, with tokens
+of their values, and the resulting parameters, content and printed kernel. A variant is valid if the same names have the
+same tokens.
+A token identifies an immutable value: numbers, strings, types, dims, modules by name, functions by where they are
+found, inline functions by their source and all that they use. If a value has no token, nothing is cached.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
     from tirlite.ir import Permission
 
 
-# A function that is defined again and again, with other numbers around it, has so many variants.
+# The most variants of a function, which may be defined repeatedly with other constants around it.
 _MOST_VARIANTS = 8
 
 
 @record
 class Known:
-    """What a translation would give, and the names that it would ask for."""
+    """The result of a translation, and the names that it looked up."""
 
     head: Head
     content: bytes
@@ -42,7 +41,7 @@ class Known:
 
 
 def manifest_key(function: FunctionType, granted: Sequence[Permission]) -> bytes | None:
-    """The key of a function's entry; None where there is no cache, and for a function without a text."""
+    """The key of a function's entry; None without a cache, or if the function has no source."""
     if folder() is None:
         return None
     try:
@@ -53,7 +52,7 @@ def manifest_key(function: FunctionType, granted: Sequence[Permission]) -> bytes
 
 
 def known(key: bytes, function: FunctionType, frame_locals: Mapping[str, object]) -> Known | None:
-    """What is kept under the key and holds for the names as they are now, or None."""
+    """The cached result that is valid for the current values of names, or None."""
     found = find(key)
     for variant in found if isinstance(found, tuple) else ():
         try:
@@ -70,12 +69,12 @@ def known(key: bytes, function: FunctionType, frame_locals: Mapping[str, object]
 def keep_known(
     key: bytes, function: FunctionType, frame_locals: Mapping[str, object], lookups: Lookups, made: Callable[[], Known]
 ) -> None:
-    """Keeps what a translation has given, unless a later process could not tell whether it still holds."""
+    """Caches the result of a translation, unless a later process could not tell whether it is valid."""
     if lookups.is_open:
         return
     try:
         tokens = _tokens(Tokens(asked_by(lookups)), function, frame_locals, _members(lookups))
-        told = made()  # takes a good part of a translation's time
+        told = made()  # after the tokens, as it takes a good part of a translation's time
         plain = told.head.plain()
     except (NotComparable, RecursionError):
         return
@@ -88,7 +87,7 @@ def keep_known(
 
 
 def _members(lookups: Lookups) -> dict[tuple[str, str], object]:
-    # What is asked of tirlite itself is the same for the same files.
+    # Members of tirlite itself are covered by the stamp of its files.
     return {where: value for where, value in sorted(lookups.members.items()) if where[0] != "tirlite"}
 
 
@@ -105,7 +104,7 @@ def _tokens(
 
 
 def _holds(kept: Token, function: FunctionType, frame_locals: Mapping[str, object]) -> bool:
-    """Whether the names around the function give the tokens that were kept."""
+    """Whether the names around the function have the cached tokens."""
 
     _, _, names, attributes = kept
     own = [(name, asked) for name, asked, _ in names]
@@ -122,7 +121,7 @@ def _holds(kept: Token, function: FunctionType, frame_locals: Mapping[str, objec
 
 
 def _inline_names(tokens: list[Any]) -> Iterator[tuple[Token, Sequence[tuple[str, int]]]]:
-    """The names that each inline function in the tokens asks for."""
+    """The names that each inline function in the tokens looks up."""
     while tokens:
         token = tokens.pop()
         if token[0] == "tuple":
@@ -132,7 +131,7 @@ def _inline_names(tokens: list[Any]) -> Iterator[tuple[Token, Sequence[tuple[str
             tokens += [inner for *_, inner in token[3]]
 
 
-# Numbers, texts, bytes and tuples of these.
+# Numbers, strings, bytes and tuples of these.
 Token: TypeAlias = Any
 
 
@@ -141,7 +140,7 @@ class NotComparable(Exception):
 
 
 def source_token(function: FunctionType) -> Token:
-    """Which function of which text this is."""
+    """Identifies a function by its source and its place there."""
     code = function.__code__
     if hasattr(function, "__wrapped__"):
         raise NotComparable
@@ -150,12 +149,12 @@ def source_token(function: FunctionType) -> Token:
 
 
 def _text(name: str, names: dict[str, Any]) -> bytes:
-    """A file's content, or that of what has a file's name, like a cell of a notebook. Raises NotComparable."""
+    """The content of a file, or of a notebook's cell and the like. Raises NotComparable."""
     try:
         with open(name, "rb") as file:  # noqa: PTH123
             return file.read()
     except (OSError, ValueError):
-        import linecache  # takes as long to load as all that is done here
+        import linecache  # slow to import
 
         linecache.checkcache(name)
         lines = linecache.getlines(name, names)
@@ -165,14 +164,14 @@ def _text(name: str, names: dict[str, Any]) -> bytes:
 
 
 class Tokens:
-    """Makes tokens. `asked_of` gives, for an inline function, the names that it asks for and what of each."""
+    """Makes tokens. `asked_of` returns the names that an inline function looks up, and what it asks of each."""
 
     def __init__(self, asked_of: Callable[[FunctionType], Iterable[tuple[str, int]]]) -> None:
         self._asked_of = asked_of
         self._inside: list[FunctionType] = []
 
     def of(self, value: object) -> Token:
-        """Raises NotComparable."""
+        """The token of a value. Raises NotComparable."""
         if value is ABSENT:
             return ("absent",)
         kind = type(value)
@@ -194,20 +193,20 @@ class Tokens:
         return self._found(value)
 
     def _found(self, value: Any) -> Token:
-        """A type or a function by the module that has it."""
+        """A type or a function, by its module and name."""
         is_function = isinstance(value, (type, BuiltinFunctionType, FunctionType))
         if not is_function and type(value).__name__ != "ufunc":
             raise NotComparable
         module, name = getattr(value, "__module__", None) or "numpy", value.__name__
         home = sys.modules.get(module)
-        # A function of the user's may be another one tomorrow, and means nothing in a kernel.
+        # A user's function may change, and has no meaning in a kernel anyway.
         is_ours = module.split(".", 1)[0] in ("builtins", "math", "numpy", "tirlite", "_operator")
         if not is_ours or getattr(home, name, None) is not value:
             raise NotComparable
         return "found", module, name
 
     def asked(self, value: object, asked: int) -> Token:
-        """As much of a value as was asked for."""
+        """The token of as much of a value as was asked for."""
         if asked == Asked.PRESENCE:
             return "has", value is not ABSENT
         if asked == Asked.DIM and not _may_be_dim(value):
@@ -215,7 +214,7 @@ class Tokens:
         return self.of(value)
 
     def names(self, function: FunctionType, frame_locals: Any) -> Iterator[Token]:
-        """What a function asks for: each name, how much of it, and a token of that."""
+        """Yields each name that a function looks up, what it asks of it, and the token of that."""
         layers = layers_of(function, frame_locals)
         for name, asked in self._asked_of(function):
             yield name, int(asked), self.asked(looked_up(name, layers), asked)
@@ -235,7 +234,7 @@ class Tokens:
         return "dtype", value.code.value, value.bits, value.lanes
 
     def fields(self, value: Any) -> Token:
-        """A record by all that it is made of."""
+        """A record, by all its fields."""
         return type(value).__name__, tuple(self.of(getattr(value, name)) for name in parts_of(type(value)))
 
     def dim(self, value: Any) -> Token:
@@ -247,7 +246,7 @@ class Tokens:
         return "size", tuple(sorted(terms, key=repr))
 
     def var(self, value: Any) -> Token:
-        """A dim. Other variables are told apart by identity."""
+        """A dim; other variables have no identity in another process."""
         if value.dim is None:
             raise NotComparable
         return "var", value.name, self.of(value.dtype), self.of(value.dim)
@@ -263,7 +262,7 @@ class Tokens:
 
 
 def asked_by(lookups: Lookups) -> Callable[[FunctionType], Iterable[tuple[str, int]]]:
-    """What functions asked for when they were translated."""
+    """What functions looked up while they were translated."""
     return lambda function: [(name, asked) for name, (asked, _) in sorted(lookups.names.get(function, {}).items())]
 
 

@@ -1,4 +1,4 @@
-"""Times the outermost loops of a kernel in a call, beside the bytes that they move and the machine's limits."""
+"""Times the outermost loops of a kernel, and compares them with the bytes they move and the machine's limits."""
 
 from __future__ import annotations
 
@@ -35,16 +35,15 @@ if TYPE_CHECKING:
     Call: TypeAlias = tuple[PrimFunc, tuple[object, ...]]
 
 _RUNS = 25
-_PATIENCE = 1.0  # seconds for all runs, but for three
+_PATIENCE = 1.0  # seconds after which no further run starts, if there were three
 
 
 @record
 class LoopProfile:
-    """An outermost loop: where its author wrote it, what it stores to, and the seconds that it took in a call.
-
-    `bytes` are those that it moves, each element once, `limit` the least seconds that the machine takes for them and
-    for what is computed, and `limited_by` which of these takes the longest. Where data decide what is computed, bytes
-    are all that is counted. `runs` is how often it ran in the call.
+    """An outermost loop: its source line, the buffers it stores to, and the seconds it took in a call.
+    `runs`: how often it ran in the call. `bytes`: the bytes it moves, each element counted once. `limit`: the least
+    seconds that the machine needs for them and for the operations. `limited_by`: which of these takes longest; if data
+    decide what is computed, only bytes are counted.
     """
 
     line: int | None
@@ -59,14 +58,14 @@ class LoopProfile:
 
     @property
     def share(self) -> float:
-        """Of the machine's limit, 1 at best."""
+        """The machine's limit relative to the time, 1 at best."""
         return self.limit / self.seconds if self.seconds else 0.0
 
 
 class Profile(Sequence[LoopProfile]):
-    """The outermost loops of a kernel in the quickest of some calls, in program order. `print` shows a table.
+    """The outermost loops of a kernel in the fastest of several calls, in program order. `print` shows a table.
 
-    `seconds` is what that call took, `plain_seconds` the quickest without time stamps.
+    `seconds`: the time of that call. `plain_seconds`: that of the fastest call without time stamps.
     """
 
     def __init__(self, kernel: str, workers: int, rows: Sequence[LoopProfile], seconds: float, plain: float) -> None:
@@ -84,18 +83,18 @@ class Profile(Sequence[LoopProfile]):
 
     @property
     def outside(self) -> float:
-        """Seconds of the call that no loop took: checks of the arguments, memory for temporaries, what stands alone."""
+        """Seconds of the call outside of loops: argument checks, memory for temporaries, single statements."""
         return max(0.0, self.seconds - sum(each.seconds for each in self._rows))
 
     @property
     def kinds(self) -> Mapping[str, tuple[LoopProfile, ...]]:
-        """The calls by the function that is called, those first that took the most of the time together."""
+        """The calls by the called function, those first that took the most time in total."""
         found = by_key((each.kind, each) for each in self._rows if each.kind)
         by_time = sorted(found.items(), key=lambda item: -sum(each.seconds for each in item[1]))
         return {kind: tuple(rows) for kind, rows in by_time}
 
     def to_json(self) -> str:
-        """All of it as one object."""
+        """The profile as one JSON object."""
         told = [{**asdict(each), "share": each.share} for each in self._rows]
         head = {"kernel": self.kernel, "workers": self.workers, "seconds": self.seconds}
         return json.dumps({**head, "plain_seconds": self.plain_seconds, "loops": told}, indent=1)
@@ -129,7 +128,7 @@ class Profile(Sequence[LoopProfile]):
         )
 
     def _kinds_told(self) -> Iterator[str]:
-        """A row for each function that is called more than once, if there is one."""
+        """A table of the functions that are called, if one is called more than once."""
         if not any(len(rows) > 1 for rows in self.kinds.values()):
             return
         cells = []
@@ -144,7 +143,7 @@ class Profile(Sequence[LoopProfile]):
 
 
 def profile_of(calls: TimedCalls) -> Profile:
-    """The profile of a call; what the kernel writes is afterwards as it is after one."""
+    """The profile of a call; afterwards, the written arrays are as after one call."""
     plain, best, ticks = float("inf"), float("inf"), calls.ticks
     start, runs = perf_counter(), 0
     while runs < 3 or (runs < _RUNS and perf_counter() - start < _PATIENCE):
@@ -160,7 +159,7 @@ def profile_of(calls: TimedCalls) -> Profile:
 
 
 def _rows(calls: TimedCalls, ticks: Array, limits: Limits) -> Iterator[LoopProfile]:
-    """The loops that ran. Those that were made of one loop are told as one."""
+    """The loops that ran. Loops made from one source loop are one row."""
     func, binding = calls.func, calls.binding
     sizes = dict(zip(func.dims, binding.dims, strict=True))
     given = zip(func.params, binding.arguments, strict=False)
@@ -169,7 +168,7 @@ def _rows(calls: TimedCalls, ticks: Array, limits: Limits) -> Iterator[LoopProfi
     ran = (place for place in range(len(calls.loops)) if ticks[2 * place + 1])
     for origin, places in by_key((_origin(calls.loops[place], written), place) for place in ran).items():
         loops = [calls.loops[place] for place in places]
-        # What is called does what its definition says, however it is scheduled.
+        # Count a call's costs by the callee as written, not as scheduled.
         costs = costs_of([origin] if isinstance(origin, KernelCall) else loops, sizes)
         limit, by = _limit(costs, limits)
         stored = (store.buffer for loop in loops for store in statements_of(loop, Store))
@@ -188,7 +187,7 @@ def _rows(calls: TimedCalls, ticks: Array, limits: Limits) -> Iterator[LoopProfi
 
 
 def _as_written(func: PrimFunc) -> dict[object, Timed]:
-    """The outermost loop that each place in the source stands in."""
+    """The outermost loop around each source location."""
     found: dict[object, Timed] = {}
     for loop in outermost(func.body):
         for stmt in statements(loop):
@@ -197,7 +196,7 @@ def _as_written(func: PrimFunc) -> dict[object, Timed]:
 
 
 def _origin(loop: Timed, written: Mapping[object, Timed]) -> Timed:
-    """The loop of the author that a loop was made of, by what stands in it; of several the first."""
+    """The author's loop that a loop was made from, by the locations of its statements; the first one if several."""
     places = (_place(stmt) for stmt in statements(loop) if stmt.span is not None)
     return next((written[place] for place in places if place in written), loop)
 
@@ -208,7 +207,7 @@ def _place(stmt: Stmt) -> object:
 
 
 def _limit(costs: Costs, limits: Limits) -> tuple[float, str]:
-    """The least seconds for what loops have to do, and what takes the longest of it."""
+    """The least seconds that the machine needs for the costs, and which of them takes longest."""
     needs = {"bytes": limits.moving(costs.read, costs.written)}
     if costs.operations is None or costs.functions is None:
         return needs["bytes"], "bytes, at least"
@@ -222,7 +221,7 @@ def _label(loop: Timed) -> str:
     """A loop as its author wrote it."""
     if loop.span is not None:
         return (loop.span.source.line(loop.span.line) or "").strip()
-    if isinstance(loop, For):  # made by a pass, as what looks at indices first
+    if isinstance(loop, For):  # made by a pass, such as a loop of index checks
         return f"added: for {loop.var.name} in {loop.kind.value}({text(loop.start)}, {text(loop.stop)}):"
     return f"tl.call({loop.callee.name}, ...)" if isinstance(loop, KernelCall) else "while ...:"
 
@@ -270,19 +269,19 @@ def computed(times: tl.i64, x: tl.KIND[n, m], y: tl.out[tl.KIND[n, m]]):
                 y[i, j] = VALUE
 """
 _KINDS = ("f32", "f64")
-# Vectors that stay in registers, and do not wait for each other.
+# Independent vectors, which stay in registers.
 _VECTORS = 8
 _ROWS = 64
 _COLUMNS = 512
-# What is read must be larger by so much than what is written, to count as read alone.
+# If more than so many times as much is read as written, reading is measured alone.
 _READ_ALONE = 8
-# Of more bytes the time is taken to be in proportion.
+# For more bytes the time is extrapolated.
 _MOST_BYTES = 1 << 28
 _OF_TWO = ("/", "pow", "atan2")
 
 
 def moving(read: int, written: int, loop: str = "tl.parallel") -> Call:
-    """What moves as many bytes, in a loop of this kind. (All zeros would be one page of memory.)"""
+    """A function and arguments that move as many bytes. (Arrays of zeros would share one page of memory.)"""
     if written * _READ_ALONE < read:
         whole: Array = np.ones((max(read // 4096, 1), 1024), np.int32)
         return parse(_READ.replace("LOOP", loop)), (whole, np.zeros(len(whole), np.int32))
@@ -291,7 +290,7 @@ def moving(read: int, written: int, loop: str = "tl.parallel") -> Call:
 
 
 def multiplying(count: int, kind: str) -> Call:
-    """What does as many multiply-adds of f32 or f64."""
+    """A function and arguments that do as many multiply-adds of f32 or f64."""
     dtype = _numpy(kind)
     lanes = _VECTORS * Target.host().processor.vector_bytes // dtype.itemsize
     x: Array = np.full((_ROWS, lanes), 0.5, dtype)
@@ -300,7 +299,7 @@ def multiplying(count: int, kind: str) -> Call:
 
 
 def computing(count: int, function: str, kind: str) -> Call:
-    """What computes a function, a division or a root as often; `exp!` is the fast form of `exp`."""
+    """A function and arguments that compute a function, division or root as often; `exp!` is the fast form of `exp`."""
     x: Array = np.linspace(0.25, 0.75, _ROWS * _COLUMNS).astype(_numpy(kind)).reshape(_ROWS, _COLUMNS)
     name, fast = function.removesuffix("!"), ", fast=True" if function.endswith("!") else ""
     second = ", x[i, j]" if function in _OF_TWO else ""
@@ -316,14 +315,14 @@ def _numpy(kind: str) -> np.dtype[Any]:
 
 
 class Limits:
-    """What a machine needs at least, in seconds, as its processors and memory are now; the same is measured once."""
+    """The machine's measured limits in seconds, for its current processors and memory; each is measured once."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._known: dict[object, float] = {}
 
     def moving(self, read: int, written: int) -> float:
-        """For so many bytes. Those that fit into caches are moved there."""
+        """The time to move so many bytes, in caches if they fit."""
         total = read + written
         if not total:
             return 0.0
@@ -334,13 +333,13 @@ class Limits:
         return min(seconds) / share
 
     def multiplying(self, count: int, kind: str) -> float:
-        """For so many multiply-adds; those of 16 bits are done as f32."""
+        """The time of so many multiply-adds; those of 16 bits are done in f32."""
         kind = kind if kind in _KINDS else "f32"
         few = 1 << 24
         return count / few * self._seconds(kind, lambda: multiplying(few, kind)) if count else 0.0
 
     def computing(self, count: int, function: str, kind: str) -> float:
-        """For a function computed so often."""
+        """The time to compute a function so often."""
         kind = kind if kind in _KINDS else "f32"
         few = 1 << 20
         seconds = self._seconds((function, kind), lambda: computing(few, function, kind))
@@ -357,7 +356,7 @@ class Limits:
 
 
 def _loop_seconds(calls: TimedCalls) -> float:
-    """The least that the loops of a call took, of three calls at least: without what a call takes besides."""
+    """The least time that the loops of a call take, without the call's overhead, of at least three calls."""
     found: list[float] = []
     while len(found) < 3 or (len(found) < 15 and sum(found) < 0.2):
         calls.seconds(timed=True)

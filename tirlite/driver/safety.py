@@ -1,4 +1,4 @@
-"""Tells of each access of a kernel how it is made sure that it stays in its buffer: `kernel.safety`."""
+"""Reports how each access of a kernel is known to stay in its buffer: `kernel.safety`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tirlite.rewrite.options import Options
 from tirlite.rewrite.pipelines import checks_at_gathers
 from tirlite.show import table
 
-# The more of an access comes first; it is told by the one that decides least.
+# An access is reported by its weakest verdict: the first in this order.
 _ORDER = (Verdict.UNCHECKED, Verdict.CHECKED, Verdict.DECIDED)
 _WHERE = {
     Verdict.PROVED: "always",
@@ -30,7 +30,7 @@ _WHERE = {
 
 @record
 class Assurance:
-    """One access in the source: its line, what it is, how it stays in its buffer, where that is seen, and by what."""
+    """One access in the source: its line and text, how it stays in its buffer, where that is tested, and by what."""
 
     function: str
     line: int | None
@@ -41,9 +41,9 @@ class Assurance:
 
 
 class SafetyReport(Sequence[Assurance]):
-    """The accesses of a kernel and of what it calls, in program order, each text once a line. `print` shows a table.
+    """The accesses of a kernel and its callees, in program order, each text once per line. `print` shows a table.
 
-    `by_word` says of which loops no proof shows what the author declares: that their iterations do not conflict.
+    `by_word`: the loops whose iterations are independent only by the author's declaration.
     """
 
     def __init__(self, rows: Sequence[Assurance], by_word: Sequence[str] = ()) -> None:
@@ -75,9 +75,9 @@ class SafetyReport(Sequence[Assurance]):
 
 
 def safety_report(func: PrimFunc, options: Options) -> SafetyReport:
-    """What is known of the accesses of a function, compiled so, and of those of the functions that it calls.
+    """How the accesses of a function and its callees are made safe under these options.
 
-    With `debug` all that is not proved is checked where it stands.
+    With `debug`, all accesses that are not proved are checked where they are.
     """
     facts = Facts(fit_callees(Normalize()(func)))
     if options.debug or options.unchecked:
@@ -129,7 +129,7 @@ def _text(access: Access) -> str:
 
 
 def _written(index: Expr) -> Expr:
-    """An index as its author wrote it, with locals as names."""
+    """An index as its author wrote it, with local scalars by name."""
     return rewrite(index, {Load: lambda load: load if load.indices else Var(load.buffer.name, load.dtype)})
 
 

@@ -1,4 +1,4 @@
-"""Makes the storage plan of a kernel for one shape, given by values for its dims by name."""
+"""Makes the storage plan of a kernel for one shape, given as values for its dims by name."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PlanByShape(PlanMessage):
 
 
 def one_plan(signature: Signature, plan: Plan | ByShape) -> Plan:
-    """The plan that serves all shapes. Raises PlanError where each has its own."""
+    """The plan for all shapes. Raises PlanError if each shape has its own."""
     if not isinstance(plan, Plan):
         names = {var.name: 4 for var in plan.variables}
         raise PlanByShape(signature.name, _example(signature, names)).error()
@@ -70,7 +70,7 @@ def one_plan(signature: Signature, plan: Plan | ByShape) -> Plan:
 
 
 def _names(signature: Signature) -> list[str]:
-    """Those of dims and scalars, each once: one value serves dims of one name."""
+    """The names of dims and scalars, each once: one value is for all dims of a name."""
     return [*dict.fromkeys([*(var.name for var in signature.dims), *(scalar.name for scalar in signature.scalars)])]
 
 
@@ -83,10 +83,10 @@ def _is_integer(given: object) -> bool:
 
 
 def is_empty_at(signature: Signature, sizes: Mapping[str, int]) -> bool:
-    """Whether a dim that was declared to be at least 1 is 0, as in a call with an empty array.
+    """Whether a dim that is declared to be at least 1 is 0, as in a call with an empty array.
 
-    Raises CallTypeError for a name that the kernel does not have, and for a value that is not an integer,
-    CallValueError for a value against the facts.
+    Raises CallTypeError for an unknown name and for a value that is not an integer, CallValueError for a value that
+    contradicts the facts.
     """
     known = _names(signature)
     for name, value in sizes.items():
@@ -111,7 +111,7 @@ def is_empty_at(signature: Signature, sizes: Mapping[str, int]) -> bool:
 
 
 def plan_at(signature: Signature, plan: Plan | ByShape, sizes: Mapping[str, int]) -> Plan:
-    """The plan with constant sizes and offsets at a shape. Raises CallTypeError for a dim without a value."""
+    """The plan with constant sizes and offsets for a shape. Raises CallTypeError for a dim without a value."""
     dims = plan.problem.dims if isinstance(plan, Plan) else plan.plans.dims
     missing = [dim.name for dim in dims if dim.name not in sizes]
     if missing:

@@ -1,4 +1,4 @@
-"""Makes the versions of a kernel for arrays that are not dense, and tells which one a call takes, and with what."""
+"""Makes the versions of a kernel for arrays that are not dense, and converts calls to theirs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from tirlite.runtime.strided import Layouts
 
 
-# For each parameter that takes strides, whether its last axis has stride 1.
+# For each parameter that accepts strides, whether its last axis has stride 1.
 Pattern: TypeAlias = "tuple[bool, ...]"
-# A kernel has so many versions that know of unit strides; then one for any strides serves all other calls.
+# The most versions with known unit strides; after these, one for any strides serves all other calls.
 _MOST_PATTERNS = 4
 
 
 @record
 class StridedForm:
-    """A function for arrays of any strides, but for those of the last axes that are 1 by `pattern`."""
+    """A function for arrays of any strides, except that last axes have stride 1 where `pattern` says so."""
 
     front: Front
     pattern: Pattern
@@ -34,12 +34,12 @@ class StridedForm:
 
     @property
     def count(self) -> int:
-        """How many strides go in front of the other operands."""
+        """The number of stride parameters, which precede the others."""
         strides = (param.strides for param in self.func.arrays)
         return sum(isinstance(stride, Var) for own in strides for stride in own)
 
     def called(self, binding: Binding) -> Binding:
-        """The call of the dense function as one of this."""
+        """A call of the dense function as a call of this one."""
         assert binding.strides is not None
         pairs = zip(binding.strides, self.pattern, strict=True)
         strides = [step for own, is_unit in pairs for step in own[: len(own) - is_unit]]
@@ -48,7 +48,7 @@ class StridedForm:
 
 
 class StridedForms:
-    """The forms of one function that calls have asked for."""
+    """The strided forms of one function that calls have needed."""
 
     def __init__(self, func: PrimFunc, layouts: Layouts) -> None:
         self._func = func
@@ -56,7 +56,7 @@ class StridedForms:
         self._forms: dict[Pattern, StridedForm] = {}
 
     def of(self, binding: Binding) -> StridedForm:
-        """The form that serves a call of arrays that are not all dense."""
+        """The form for a call with arrays that are not all dense."""
         assert binding.strides is not None
         pattern = tuple(bool(own) and own[-1] == 1 for own in binding.strides)
         if pattern not in self._forms and len(self._forms) >= _MOST_PATTERNS:
@@ -69,9 +69,9 @@ class StridedForms:
 
 
 def with_strides(func: PrimFunc, params: Mapping[Buffer, bool]) -> PrimFunc:
-    """`func` with parameters of type i64 in front: the strides of these `params`, in elements, axis after axis.
+    """`func` with i64 parameters in front: the strides of `params` in elements, axis by axis.
 
-    Where a parameter maps to True, its last axis is known to have stride 1, and has no parameter.
+    If a parameter maps to True, its last axis has stride 1 and no stride parameter.
     """
     strides: list[Var] = []
     buffers: dict[Buffer, Buffer] = {}

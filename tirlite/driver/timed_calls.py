@@ -1,4 +1,4 @@
-"""Calls of a kernel with time stamps around its outermost loops, and without, on the same values."""
+"""Calls of a kernel with and without time stamps around its outermost loops, on the same values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Timed(Version):
-    """A version that notes how long its loops take; it is the only one that is called with the array for that."""
+    """A version with time stamps; calls pass it an additional array for them."""
 
     untimed: PrimFunc
 
@@ -40,8 +40,8 @@ class TimedCalls:
     """Calls of one version, with time stamps and without, on the same arguments."""
 
     def __init__(self, version: Version, binding: Binding) -> None:
-        """`ticks` has the nanoseconds of each of `loops` in the last call, then how often it ran; see `TimeLoops`."""
-        # What others watch is not kept on disk; what differs by shape is planned once.
+        """`ticks`: for each of `loops` the nanoseconds in the last call, and how often it ran; see `TimeLoops`."""
+        # An observer keeps the version out of the cache on disk. Plans by shape are replaced by one plan.
         strategy = "auto" if version.options.strategy == "per_shape" else version.options.strategy
         options = replace(version.options, observers=(_watch,), strategy=strategy)
         self.timed = _Timed(version.front, options, version.form)
@@ -60,7 +60,7 @@ class TimedCalls:
 
     @classmethod
     def of(cls, version: Version, binding: Binding, in_order: Callable[[], Version]) -> TimedCalls:
-        """Those of a version, or of the one that runs in order where the arguments ask for that; called once each."""
+        """Timed calls of a version, or of the sequential one if the arguments require it; each was called once."""
         calls = cls(version, binding)
         if calls.seconds(timed=False) is None:
             calls = cls(in_order(), binding)
@@ -69,7 +69,7 @@ class TimedCalls:
         return calls
 
     def seconds(self, *, timed: bool) -> float | None:
-        """What a call took on arguments as they were at first; None where it is to run in order."""
+        """The time of a call on the original values; None if the call is for the sequential version."""
         for array, before in zip(self._arrays, self._before, strict=True):
             array[...] = before
         self.ticks[...] = 0
@@ -79,12 +79,12 @@ class TimedCalls:
 
 
 def _watch(_step: object) -> None:
-    """An observer that looks at nothing."""
+    """An observer that does nothing."""
 
 
 @cache
 def _clock() -> Clock:
-    """What tells nanoseconds: that of CPython where it can be called from C, else Python's own, called back."""
+    """The nanosecond clock: CPython's if it can be called from C, else Python's by a callback."""
     older = getattr(ctypes.pythonapi, "_PyTime_GetPerfCounter", None)
     newer = getattr(ctypes.pythonapi, "PyTime_PerfCounterRaw", None)
     if newer is not None:

@@ -1,4 +1,4 @@
-"""Running native code: arguments in, their checks, memory for the kernel, the call."""
+"""Running native code: checks of arguments, memory for temporaries, and the call."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Checks the arguments of a call, and makes of them what the kernel takes and what the caller gets back."""
+"""Checks the arguments of a call, and converts them to what the kernel takes and what the caller gets back."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ OMITTED = _Omitted()
 @record
 class Binding:
     """A call whose arguments have passed all checks.
-
-    `operands` are addresses and numbers for the parameters in their order, then the dims. `arguments` are the arrays
-    and numbers themselves, which must live as long as the addresses are used. `is_empty` says that a dim that was
-    declared to be at least 1 is 0. `strides` are those of arrays that are not dense, see `runtime.strided`.
+    `operands`: addresses and numbers for the parameters in order, then the dims. `arguments`: the arrays and numbers
+    themselves, which must outlive the addresses. `results`: the outputs that the caller left out. `is_empty`: a dim
+    declared as at least 1 is 0. `strides`: those of arrays that are not dense, see `runtime.strided`.
     """
 
     operands: list[int | float]
@@ -53,12 +52,12 @@ class Binding:
 
     @property
     def bytes(self) -> int:
-        """Those of all arrays together."""
+        """The bytes of all arrays together."""
         return sum(each.nbytes for each in self.arguments if isinstance(each, np.ndarray))
 
 
 class Body(Protocol):
-    """What binding asks of a function's body, seldom."""
+    """Facts about a function's body, which binding seldom needs."""
 
     @property
     def whole(self) -> Signature:
@@ -70,19 +69,18 @@ class Body(Protocol):
 
     @property
     def partial(self) -> Sequence[int]:
-        """The positions of outputs that may have elements that are never stored: left out, they begin as 0."""
+        """The positions of outputs of which not all elements may be stored: if left out, they are filled with 0."""
 
 
 class Binder:
     """Binds the arguments of calls of one function.
 
-    `fixed` are arrays for some parameters, by name, that serve all calls: they are checked here, once, and callers
-    leave them out. The function reads them only, and computes none of their extents. `constants` are these as the
-    function takes them.
+    `fixed`: arrays for some parameters, by name, which are checked once here and used for all calls. The function only
+    reads them, and none of their extents is computed. `constants`: the same arrays as passed to the function.
     """
 
     def __init__(self, signature: Signature, fixed: Mapping[str, Array] | None, body: Body) -> None:
-        """`signature` may be of a head alone; `body` is asked for what that does not tell."""
+        """`signature` may be that of a head without a body; `body` supplies the rest."""
         self.signature = signature
         self._body = body
         self._count = len(signature.names)
@@ -92,7 +90,7 @@ class Binder:
         self._defaults = {each.position: each.default for each in signature.scalars if each.default is not None}
         self._outputs = {array.position for array in signature.arrays if array.is_output}
         self._inputs = [position for position in self._free if position not in self._outputs]
-        # What inputs told in the last call that had them alone, and the shapes of its outputs.
+        # The input extents and the output shapes of the last call with inputs alone.
         self._last_shapes: tuple[list[int] | None, list[tuple[int, ...]]] = (None, [])
         self._has_computed = any(array.computed for array in signature.arrays)
         self._has_declared = any(array.buffer.strides for array in signature.arrays)
@@ -103,7 +101,7 @@ class Binder:
         )
 
     def _fix(self, fixed: Mapping[str, Array]) -> None:
-        """Sets what is known before any call: arguments, operands, dims, and the bytes that no output may lie in."""
+        """Computes what is known before any call: arguments, operands, dims, and bytes that no output may overlap."""
         signature = self.signature
         self._fixed = fixed
         self._given: list[object] = [OMITTED] * self._count
@@ -113,7 +111,7 @@ class Binder:
         by_name = {param.name: param for param in signature.arrays}
         for name, array in fixed.items():
             param = by_name[name]
-            # Quick calls know a type by its object, of which NumPy has several, as for the type of arrays in files.
+            # Quick calls compare dtype objects by identity, and NumPy has several for a type, as for arrays in files.
             array = array if array.dtype is param.dtype or array.dtype != param.dtype else array.view(param.dtype)
             assert not param.is_written
             assert not param.computed
@@ -128,7 +126,7 @@ class Binder:
         self._free = [position for position, value in enumerate(self._given) if value is OMITTED]
 
     def bind(self, args: Sequence[object], named: Mapping[str, object]) -> Binding:
-        """Raises CallTypeError or CallValueError; nothing has been written then."""
+        """Checks the arguments. Raises CallTypeError or CallValueError before anything is written."""
         whole = len(args) == self._count and not named and not self._fixed_extents
         by_name: Mapping[str, object] = {}
         if named:
@@ -174,23 +172,22 @@ class Binder:
 
     @cached_property
     def layouts(self) -> Layouts:
-        """What is asked of arrays that are not dense."""
+        """The requirements on arrays that are not dense."""
         from tirlite.runtime.strided import Layouts
 
         return Layouts(self._body.whole, self._fixed)
 
     def values(self, operands: Sequence[int | float], dims: Sequence[int]) -> dict[Var, int]:
-        """The scalar parameters and dims by variable, for the evaluation of extents."""
+        """The scalar parameters and dims by variable, to evaluate extents with."""
         values = dict(zip(self.signature.dims, dims, strict=True))
         for scalar in self.signature.scalars:
             values[scalar.var] = int(operands[scalar.position]) if not scalar.var.dtype.is_float else 0
         return values
 
     def _bound(self, param: ArrayParam, given: list[Any], dims: list[int], strided: list[ArrayParam]) -> int:
-        """The address of the array for `param`, which fits; the dims that its shape binds are set.
-
-        `strided` gets the parameter if its array is not dense. A copy takes the place of an array that is only read and
-        not aligned for its type, as arrays are that came in a message or are fields of packed records.
+        """Checks an array against its parameter, and returns its address; sets the dims that its shape defines.
+        Adds the parameter to `strided` if the array is not dense. A read-only array that is not aligned for its type,
+        from a message or a packed record, is replaced by a copy.
         """
         array = given[param.position]
         if type(array) is not np.ndarray or array.dtype != param.dtype:
@@ -239,7 +236,7 @@ class Binder:
         return is_empty
 
     def _solve(self, given: list[object], operands: list[Any], dims: list[int]) -> None:
-        """Sets dims that no array has as an extent by itself from extents such as `h + 2`."""
+        """Solves extents such as `h + 2` for dims that are no extent by themselves."""
         from tirlite.runtime.extents import solved
 
         places = [
@@ -291,9 +288,9 @@ class Binder:
         return tuple(results)
 
     def completed(self, args: Sequence[Any]) -> tuple[list[object], tuple[Array, ...]] | None:
-        """What a call gives beside constants, with its inputs alone: unchecked, and the outputs in it, which are fresh.
+        """The arguments with fresh outputs, and the outputs, for a call with inputs only; nothing is checked.
 
-        None where there are none, or something has to be looked at for them.
+        None if there are no outputs, or if `bind` has to look at the call.
         """
         if len(args) != len(self._inputs) or not self._fresh:
             return None
@@ -313,28 +310,28 @@ class Binder:
 
     @cached_property
     def _telling(self) -> dict[int, tuple[int, int]]:
-        """For dims that inputs tell, by their slots, the number of one of these inputs, and the axis."""
+        """For each dim that an input's axis defines, by slot: the number of that input and the axis."""
         inputs = [each for each in self._arrays if not each.is_output]
         return {slot: (self._inputs.index(each.position), axis) for each in inputs for axis, slot in each.bare}
 
     @cached_property
     def _fresh(self) -> tuple[tuple[ArrayParam, int, bool], ...]:
-        """The outputs with their places among what is given, and whether they begin as 0.
+        """The outputs, with their places among the given arguments and whether they are filled with 0.
 
-        None of them where one may not be left out, or has an extent that no input tells.
+        Empty if an output cannot be left out, or has an extent that no input defines.
         """
         told = {self.signature.dims[slot] for slot in self._telling}
         outputs = [param for param in self._arrays if param.is_output]
         used = variables_in(*(extent for param in outputs for extent in param.buffer.shape))
         if any(param.position in self._body.unfit for param in outputs) or not told.issuperset(used):
             return ()
-        # Whether what is written meets constants is looked at by `bind`.
+        # Overlap of written inputs with constants is checked by `bind`.
         if self._fixed and any(param.is_written and not param.is_output for param in self._arrays):
             return ()
         return tuple((e, self._free.index(e.position), e.position in self._body.partial) for e in outputs)
 
     def _shapes(self, told: Sequence[int]) -> list[tuple[int, ...]]:
-        """The shapes of the outputs, where inputs tell these extents."""
+        """The shapes of the outputs for these input extents."""
         values = dict(zip((self.signature.dims[slot] for slot in self._telling), told, strict=True))
         return [
             tuple(each if isinstance(each, int) else extents.extent_at(each, values) for each in param.extents)
@@ -344,7 +341,7 @@ class Binder:
     def _arranged(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
         """The arguments in the order of the parameters.
 
-        Fewer by position than there are parameters are meant for those that are not outputs, as far as these go.
+        If there are fewer positional arguments than parameters, they are the inputs, as far as these go.
         """
         signature, outputs = self.signature, self._outputs
         order = self._inputs if len(args) <= len(self._inputs) else self._free
@@ -368,7 +365,7 @@ class Binder:
 
 
 def _refuse_overlap(extents: list[tuple[int, int, bool, str]]) -> None:
-    """Raises CallValueError where bytes that the kernel writes belong to two arguments."""
+    """Raises CallValueError if bytes that the kernel writes belong to two arguments."""
     reach, written_reach = (0, ""), (0, "")
     for start, end, is_written, name in sorted(extents):
         if start == end:

@@ -1,6 +1,6 @@
-"""Finds plain data by a key in the cache on disk, and keeps it there. All damage is a miss.
+"""Stores plain data by key in the cache on disk, and finds it again; damaged entries count as missing.
 
-Compiled code depends on more than what is compiled: tirlite's own files, LLVM's, and the processor.
+Keys include all that compiled code depends on: tirlite's own files, LLVM's, and the processor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tirlite.target.processor import cpu_text
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Code
 
-# Files beyond so many bytes together are deleted, those that were used longest ago first.
+# The most bytes of all files; beyond that the least recently used are deleted.
 MOST_BYTES = 1 << 30
 KEY_BYTES = 20
 _LARGEST = 1 << 30
@@ -35,7 +35,7 @@ _DAY = 86400
 
 @record
 class Held:
-    """A file of the folder."""
+    """A file in the cache folder."""
 
     name: str
     size: int  # bytes
@@ -43,17 +43,17 @@ class Held:
 
 
 class Refused(Exception):
-    """Why the folder is not used."""
+    """The reason why the folder cannot be used."""
 
 
 @record
 class Folder:
-    """A folder by its path; it is made when something is first written."""
+    """A cache folder; it is created at the first write."""
 
     path: str
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None where there is none that can be trusted."""
+        """The content of a file; None if there is none that can be trusted."""
         with suppress(OSError, Refused), self._opened() as folder:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
             with os.fdopen(file, "rb") as opened:
@@ -69,9 +69,9 @@ class Folder:
         return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Puts a file there, whole or not at all."""
+        """Writes a file atomically."""
         with suppress(OSError, Refused), self._opened(make=True) as folder:
-            # A name of its own, so that no process sees half a file under the other one.
+            # Write under a temporary name, then rename: no process may see a partial file.
             begun = f"{name}.{os.getpid()}.{os.urandom(6).hex()}.part"
             file = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
             try:
@@ -88,7 +88,7 @@ class Folder:
                 raise
 
     def files(self) -> list[Held]:
-        """The files of the cache, those that were used longest ago first; what else lies there is its owner's."""
+        """The files of the cache, least recently used first; foreign files are skipped."""
         held = []
         with suppress(OSError, Refused), self._opened() as folder, os.scandir(folder) as entries:
             for entry in filter(_is_own, entries):
@@ -98,7 +98,7 @@ class Folder:
         return sorted(held, key=lambda each: (each.used, each.name))
 
     def prune(self, most: int = MOST_BYTES) -> None:
-        """Deletes what was used longest ago, until the rest is at most so many bytes, and what was never finished."""
+        """Deletes the least recently used files down to `most` bytes, and old temporary files."""
         files = self.files()
         total = sum(each.size for each in files)
         for each in files:
@@ -108,12 +108,12 @@ class Folder:
                 total -= each.size
 
     def clear(self) -> int:
-        """Deletes all files, and returns how many there were."""
+        """Deletes all files, and returns their number."""
         return sum(self._delete(each.name) for each in self.files())
 
     @property
     def refusal(self) -> str:
-        """Why the folder is not used; empty where it is, or can be made."""
+        """The reason why the folder cannot be used; empty if it can."""
         try:
             with self._opened():
                 return ""
@@ -133,7 +133,7 @@ class Folder:
 
     @contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int]:
-        """A descriptor of the folder. Raises OSError where there is none, Refused where others have a say in it."""
+        """A descriptor of the folder. Raises OSError if there is none, Refused if other users have access."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
         try:
             folder = os.open(self.path, flags)
@@ -156,13 +156,13 @@ class Folder:
 
 
 def _is_own(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry has the name of a key, or of what is about to have it."""
+    """Whether an entry is named like a key or a temporary file for one."""
     key, _, rest = entry.name.partition(".")
     return len(key) == 2 * KEY_BYTES and not key.strip("0123456789abcdef") and (not rest or rest.endswith(".part"))
 
 
 def _remove(name: str, folder: int) -> None:
-    """Takes a file out of the folder, or a directory in the place of one, with all that is in it."""
+    """Deletes a file, or a directory that stands in its place."""
     try:
         os.unlink(name, dir_fd=folder)
     except IsADirectoryError:
@@ -173,25 +173,25 @@ def _remove(name: str, folder: int) -> None:
 
 _MAGIC = b"tirlite1"
 _SUM = 16
-# Of so many files that are written, one looks whether there are too many.
+# One write in so many prunes the cache.
 _LOOKED_AT = 64
 
 
 def folder() -> Folder | None:
-    """The folder of the cache; None where there is to be none, and where the system has no such folders."""
+    """The cache folder; None if it is disabled or the system is not Linux."""
     path = cache_folder()
     return Folder(path) if path and sys.platform == "linux" else None
 
 
 def find(key: bytes) -> object | None:
-    """What was kept under a key, or None."""
+    """The data stored under a key, or None."""
     place = folder()
     data = place.read(key.hex()) if place is not None else None
     return None if data is None else opened(key, data)
 
 
 def keep(key: bytes, plain: object) -> None:
-    """Keeps bytes, numbers, texts and tuples of them under a key."""
+    """Stores bytes, numbers, strings and tuples of them under a key."""
     place = folder()
     if place is not None:
         place.write(key.hex(), sealed(key, plain))
@@ -200,13 +200,13 @@ def keep(key: bytes, plain: object) -> None:
 
 
 def sealed(key: bytes, plain: object) -> bytes:
-    """A file's content: a checksum, the key and the data."""
+    """The content of a cache file: a checksum, then the key and the data."""
     data = marshal.dumps((key, plain))  # type: ignore[arg-type]
     return _MAGIC + _checksum(data) + data
 
 
 def opened(key: bytes, content: bytes) -> object | None:
-    """The data of a file's content, unless it is damaged or another key's."""
+    """The data in a cache file's content; None if it is damaged or has another key."""
     start = len(_MAGIC) + _SUM
     data = content[start:]
     if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) : start] != _checksum(data):
@@ -223,7 +223,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def find_artifact(key: bytes) -> Artifact | None:
-    """The artifact under a key, or None."""
+    """The artifact stored under a key, or None."""
     plain = find(key)
     if plain is None:
         return None
@@ -234,15 +234,15 @@ def find_artifact(key: bytes) -> Artifact | None:
 
 
 def keep_artifact(key: bytes, artifact: Artifact) -> None:
-    """Keeps an artifact, if it makes sense in other processes."""
+    """Stores an artifact, if other processes can use it."""
     plain = artifact.plain()
     if plain is not None:
         keep(key, plain)
 
 
 def code_called(name: str, make: Callable[[], Code]) -> Code:
-    """Code of tirlite's own by its name, which the same tirlite makes alike each time."""
-    if folder() is None:  # the stamp looks at hundreds of files
+    """Code of tirlite's own by its name, from the cache or made anew; the same version always makes the same."""
+    if folder() is None:  # then do not compute the stamp, which reads the state of hundreds of files
         return make()
     key = blake2b(name.encode(), key=compiler_stamp(), digest_size=KEY_BYTES).digest()
     try:
@@ -254,7 +254,7 @@ def code_called(name: str, make: Callable[[], Code]) -> Code:
     return made
 
 
-# What neither makes code nor what code is made of.
+# Packages that do not influence compiled code.
 _APART = frozenset({"__pycache__", "bench", "cli", "diag", "dsl", "graph", "interp", "kernels", "show", "solver"})
 _OF_GRAPHS = frozenset({"__pycache__", "bench", "cli", "show"})
 _OF_LANGUAGE = _APART - {"dsl", "diag"}
@@ -263,9 +263,9 @@ _CPU_LINES = (b"vendor_id", b"cpu family", b"model", b"stepping", b"flags", b"Fe
 
 @cache
 def compiler_stamp(*, graphs: bool = False, language: bool = False) -> bytes:
-    """16 bytes that differ wherever the same function could be compiled to other code.
+    """16 bytes that differ whenever the same function could be compiled to other code.
 
-    With `graphs` also where the same graph could become another function, with `language` where the same text could.
+    `graphs`: also whenever the same graph could become another function. `language`: whenever the same text could.
     """
     digest = blake2b(digest_size=16)
     digest.update(repr((sys.implementation.cache_tag, sys.platform, os.uname().machine)).encode())
@@ -282,19 +282,19 @@ def compiler_stamp(*, graphs: bool = False, language: bool = False) -> bytes:
 
 
 def _first_above(path: str) -> str:
-    """The nearest folder around a path that is there."""
+    """The nearest existing folder around a path."""
     above = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
     return above if os.path.exists(above) or above == "/" else _first_above(above)  # noqa: PTH110
 
 
 def processor() -> bytes:
-    """What the system says of the first processor: its model and its features."""
+    """The first processor's model and features, as the system reports them."""
     lines = cpu_text().partition(b"\n\n")[0].split(b"\n")
     return b"\n".join(line for line in lines if line.startswith(_CPU_LINES))
 
 
 def _sources(folder: str, apart: frozenset[str]) -> list[str]:
-    """A line for each file of Python below a folder: what the system says of it."""
+    """A line per Python file below a folder, with its size and time of modification."""
     lines = []
     with os.scandir(folder) as entries:
         for entry in entries:

@@ -1,4 +1,4 @@
-"""Compiled code and a checked call in; the kernel's effect on the arrays out."""
+"""Runs compiled code on a checked call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(Enum):
-    """What became of a call: it is done, or nothing was, as it is for another version of the function."""
+    """What became of a call: it ran, or it must be repeated with another version of the function."""
 
     DONE = "done"
     IN_ORDER = "for the version that runs in order"
@@ -30,7 +30,7 @@ class Outcome(Enum):
 
 
 class Made(Protocol):
-    """What an artifact was made of, for who is to say what went wrong."""
+    """What an artifact was compiled from, for error messages."""
 
     @property
     def signature(self) -> Signature:
@@ -42,14 +42,14 @@ class Made(Protocol):
 
     @property
     def lowered(self) -> Lowered:
-        """The same with the faults of its code."""
+        """Its LLVM module, with the faults of its code."""
 
 
 class Executable:
-    """One function in native code, linked into this process. May be run by several threads at a time."""
+    """One function in native code, linked into this process. Several threads may run it at a time."""
 
     def __init__(self, artifact: Artifact, signature: Signature, plans: ShapePlans | None = None) -> None:
-        """`signature` is that of the callers, who know nothing of `plans`. Raises KernelError for a missing extern."""
+        """`signature`: as callers see it, without the parameter for plans. Raises KernelError for a missing extern."""
         self._artifact = artifact
         self._signature = signature
         self._plans = plans
@@ -64,7 +64,7 @@ class Executable:
             known[FORK_JOIN] = pool_address()
         self._library = artifact.loaded(known)
         self._workspaces = _workspaces() if artifact.has_workspace else None
-        # What the size function was last asked and what it said: most calls ask again.
+        # The last arguments and result of the size function: most calls repeat them.
         self._last_size: tuple[list[int | float] | None, int] = (None, 0)
         self._kernel = self._library.function(artifact.entry, artifact.parameters)
         size = artifact.size_entry
@@ -78,9 +78,9 @@ class Executable:
     def quick(
         self, strides: int = 0, serves: Serves | None = None, known: Mapping[str, Array] | None = None
     ) -> QuickCall | None:
-        """What calls the kernel on plain arrays that fit, in a hundredth of the time; None where it needs more.
+        """A function that calls the kernel on plain arrays in a hundredth of the time; None if there can be none.
 
-        So many `strides` of the arrays go before them, and `known` arrays are not given. See `quick_call`.
+        `strides`: how many strides precede the arrays. `known`: arrays that callers do not pass. See `quick_call`.
         """
         if self._artifact.plan_at >= 0:
             return None
@@ -95,11 +95,11 @@ class Executable:
 
     def run(self, binding: Binding, made: Made) -> Outcome:
         """Runs a call that has passed all checks.
-
-        Raises the error of what stopped the kernel, and CallValueError where the temporaries have no room.
+        Raises the error of the fault that stopped the kernel, and CallValueError if there is no memory for the
+        temporaries.
         """
         operands = binding.operands
-        # Named, so that it outlives the call.
+        # Keep a reference, so that the plan outlives the call.
         planned = self._plans.of(binding) if self._plans is not None else None
         if planned is not None:
             at = self._artifact.plan_at
@@ -118,18 +118,18 @@ class Executable:
 
     @property
     def elsewhere(self) -> int:
-        """The fault that says that the sizes are for the other part of the function; 0 where there is none."""
+        """The fault that says that the call is for the other part of the function; 0 if there is none."""
         return self._artifact.elsewhere
 
     @property
     def in_order(self) -> int:
-        """The fault that says that a call is for the version that runs in order; 0 where there is none."""
+        """The fault that says that the call is for the sequential version; 0 if there is none."""
         return self._artifact.in_order
 
     def message(self, fault: int, made: Made) -> Message:
-        """What a fault of this number, which the kernel has returned, is about.
+        """The message of a fault that the kernel returned.
 
-        Raises the exception of the handler of a signal where that ended the kernel.
+        Raises the exception of a signal handler instead, if that ended the kernel.
         """
         if fault == INTERRUPTED:
             from tirlite.runtime.signals import raise_kept
@@ -171,7 +171,7 @@ class Executable:
             from tirlite.runtime.refused_size import refuse_size
 
             refuse_size(made.signature, binding, made.final, made.lowered.workspace.refused(size))
-        # A plan out of the hands of the caller may be another one at the same address; 0.0 is equal to -0.0.
+        # Do not remember a plan that the caller owns, as another may follow at its address, nor 0.0, which equals -0.0.
         has_zero = any(number == 0 and isinstance(number, float) for number in numbers)
         if (not plan or self._plans is not None) and not has_zero:
             self._last_size = (numbers, size)

@@ -1,4 +1,4 @@
-"""Makes the message that says why an argument does not fit its parameter: the slow side of binding."""
+"""Makes the message that says why an argument does not fit its parameter: the slow path of binding."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 def require_array(param: ArrayParam, given: object) -> Array:
-    """Passes an array of the right type whose class is another than ndarray, and its elements stored as usual.
+    """The argument as an ndarray of the right type, if it is one of another class or another library.
 
-    Arrays of other libraries are seen as NumPy's where they are. bfloat16, which NumPy has not, comes as uint16, or as
-    another library's type of that name.
+    Arrays of other libraries are viewed without a copy. bfloat16, which NumPy lacks, comes as uint16, or as another
+    library's type of that name.
     """
     is_bfloat = param.buffer.dtype.code is TypeCode.BFLOAT
-    # By its type: a class may say anything of `__class__`.
+    # Ask the type too: an object may return anything for `__class__`.
     if not issubclass(type(given), np.ndarray) or not isinstance(given, np.ndarray):
         seen = as_array(given, is_written=param.is_written, is_bfloat=is_bfloat)
         if isinstance(seen, str):
@@ -70,7 +70,7 @@ def _wanted(param: ArrayParam) -> str:
 
 
 def require_layout(param: ArrayParam, given: Array) -> None:
-    """Returns for an array that is what it has to be but for its strides."""
+    """Raises unless the array is writable and aligned as needed; its strides are checked elsewhere."""
     name = param.name
     if param.is_written and not given.flags.writeable:
         raise ArgumentLayout(name, "writable, as the kernel writes it", f"pass {name}.copy()").error()
@@ -79,20 +79,20 @@ def require_layout(param: ArrayParam, given: Array) -> None:
 
 
 def refuse_strides(param: ArrayParam) -> NoReturn:
-    """An array with strides for a parameter whose bytes the kernel writes as a whole."""
+    """Refuses an array with strides whose parameter's bytes the kernel writes as a whole."""
     why = "as the kernel uses its bytes as a whole"
     hint = "pass a contiguous array, and copy it back afterwards"
     raise ArgumentLayout(param.name, f"contiguous, its last axis running fastest, {why}", hint).error()
 
 
 def refuse_declared(param: ArrayParam, axis: int, given: int, wanted: int) -> NoReturn:
-    """An array that has not the strides which its parameter was declared with."""
+    """Refuses an array whose strides differ from the declared ones."""
     hint = f"`{param.name}` is declared with strides of its own"
     raise ArgumentLayout(param.name, f"of stride {wanted} along axis {axis}, not {given}", hint).error()
 
 
 def refuse_repeats(param: ArrayParam) -> NoReturn:
-    """An array that is written, and has one element at several indices."""
+    """Refuses a written array that has one element at several indices."""
     wanted = "of elements that lie apart from each other, as the kernel writes it"
     raise ArgumentLayout(param.name, wanted, "pass an array that is not broadcast, and copy it back afterwards").error()
 
@@ -108,7 +108,7 @@ def refuse_rank(param: ArrayParam, given: Array) -> NoReturn:
 
 
 def refuse_dim(signature: Signature, param: ArrayParam, axis: int, given: int, wanted: int) -> NoReturn:
-    """An axis differs from another one of the same dim."""
+    """Refuses an axis that differs from another axis of the same dim."""
     slot = dict(param.bare)[axis]
     source, source_axis = _source(signature, slot)
     dim = signature.dims[slot].name
@@ -117,7 +117,7 @@ def refuse_dim(signature: Signature, param: ArrayParam, axis: int, given: int, w
 
 
 def dim_by_name(signature: Signature, slot: int, given: object, known: int) -> int:
-    """The value of a dim that a call gives by name; `known` is what the arrays say, or below 0."""
+    """The value of a dim that a call gives by name; `known` is its value from arrays, or negative."""
     name = signature.dims[slot].name
     value = -1 if isinstance(given, (bool, np.bool)) or not hasattr(given, "__index__") else index(given)
     if not 0 <= value < 1 << 63:
@@ -137,7 +137,7 @@ def refuse_extent(param: ArrayParam, axis: int, given: int, wanted: int) -> NoRe
 
 
 def refuse_unsolved(param: ArrayParam, axis: int, given: int) -> NoReturn:
-    """No value of a dim that is to be found out makes this axis what it is."""
+    """Refuses an axis whose extent has no solution for an unknown dim."""
     spelled = text(dict(param.computed)[axis])
     why = f"`{spelled}` is {given} for no integer from 0 on"
     raise ArgumentShape(axis, param.name, f"`{spelled}`", given, why).error()
@@ -181,8 +181,8 @@ def refuse_without_value(signature: Signature, param: ArrayParam) -> NoReturn:
 
 
 def _source(signature: Signature, slot: int) -> tuple[str, int]:
-    """The name and the axis of the parameter that a dim is taken from."""
-    # An output may have been left out; then it has taken its shape from the others.
+    """The parameter and the axis that define a dim."""
+    # Inputs first: an output may have been left out, and got its shape from the others.
     for param in sorted(signature.arrays, key=lambda array: array.is_output):
         for axis, number in param.bare:
             if number == slot:

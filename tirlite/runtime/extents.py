@@ -1,4 +1,4 @@
-"""Solves for the dims that follow from extents, `h + 2` is 9: so `h` is 7; refuses extents that are no arithmetic."""
+"""Solves extents for dims (`h + 2` is 9, so `h` is 7), and refuses extents that are not arithmetic."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class ExtentForm(Message):
 
 
 def extent_at(extent: Expr, values: Mapping[Var, int]) -> int:
-    """The value of an extent that `check_extent` has let pass, where dims and scalars have these."""
+    """The value of an extent that `check_extent` has accepted, for these values of dims and scalars."""
     value = value_of(extent, values)
     assert value is not None
     return value
 
 
 def check_extent(extent: Expr, buffer: str, span: Span | None) -> None:
-    """Raises KernelError for an extent that `extent_at` cannot take."""
+    """Raises KernelError for an extent that `extent_at` cannot evaluate."""
     for node in walk(extent):
         is_known = type(node) in ARITHMETIC or isinstance(node, Var | IntImm)
         if not (is_known and isinstance(node, Expr) and node.dtype.is_integer):
@@ -41,7 +41,7 @@ def check_extent(extent: Expr, buffer: str, span: Span | None) -> None:
 
 @record
 class NoSolution:
-    """The first extent that no integer from 0 on makes what it is, by its place."""
+    """The place of the first extent that has no solution."""
 
     place: int
 
@@ -49,7 +49,7 @@ class NoSolution:
 def solved(
     extents: Sequence[tuple[Expr, int]], known: Mapping[Var, int], dims: Sequence[Var]
 ) -> dict[Var, int] | NoSolution:
-    """Values for those of `dims` that stand in an extent with nothing else unknown, times a number and plus another."""
+    """Solves for those of `dims` that occur in an extent `number * dim + number`, other dims being known."""
     origin = Origin()
     unknown: dict[Atom, Var] = {Scalar(var.name, origin=origin): var for var in dims}
     sizes: dict[Var, Size] = {**{var: each + 0 for each, var in unknown.items()}, **known}

@@ -1,6 +1,6 @@
-"""Sees the arrays of other libraries as NumPy's: what a call does with arguments that are not an ndarray.
+"""Views the arrays of other libraries as NumPy arrays.
 
-The bits of bfloat16 arrays are seen by DLPack: NumPy has no such type, and takes none from others.
+bfloat16 arrays are read through DLPack directly, as NumPy has no such type and refuses it from others.
 Source: dlpack.h, versions 0 and 1.
 """
 
@@ -23,12 +23,11 @@ _READ_ONLY = 1
 
 
 def as_array(given: Any, *, is_written: bool, is_bfloat: bool = False) -> Array | str:
-    """The elements of `given` where they are: by a buffer, the array interface, DLPack or `__array__`, in this order.
-
-    What `is_written` is no copy in any case; those of bfloat16 come as their bits. For what has none of these, or whose
-    elements lie on another device, what its library says of that, if anything.
+    """A view of the elements of `given`: by its buffer, array interface, DLPack or `__array__`, in this order.
+    An array that `is_written` is never copied; bfloat16 comes as its bits. If there is no such view, or the elements
+    are on another device, returns the library's error message, or "".
     """
-    kind = type(given)  # an object may answer to any name
+    kind = type(given)  # look attributes up on the type: an object may have any attribute
     try:
         if is_bfloat and hasattr(kind, "__dlpack__") and not isinstance(given, np.ndarray):
             with suppress(BufferError):
@@ -58,23 +57,23 @@ def _by_dlpack(given: Any, *, is_written: bool) -> Array:
     seen: Array = np.from_dlpack(given)
     if not is_written or seen.flags.writeable or not hasattr(type(given), "__array__"):
         return seen
-    # The first version of DLPack does not say whether writing is allowed; NumPy takes it that it is not.
+    # DLPack version 0 does not say whether writing is allowed, and NumPy assumes that it is not.
     other = np.asarray(given.__array__())
     is_same = other.__array_interface__["data"][0] == seen.__array_interface__["data"][0]
     return other if is_same and (other.shape, other.strides) == (seen.shape, seen.strides) else seen
 
 
 def _demand_elements(given: Any) -> None:
-    """Raises BufferError for a tensor of torch that stands for its elements negated: DLPack does not tell of that."""
+    """Raises BufferError for a torch tensor that is lazily negated, which DLPack does not express."""
     is_negated = getattr(given, "is_neg", None)
     if callable(is_negated) and is_negated() is True:
         raise BufferError("its elements are negated when they are read; use tensor.resolve_neg()")
 
 
 def seen_by_dlpack(given: Sequence[object]) -> Sequence[object] | None:
-    """The arguments of a call, arrays with DLPack as those of NumPy; None where none is one, or one cannot be seen so.
+    """The arguments of a call, with DLPack arrays as NumPy views; None if there are none, or one cannot be viewed.
 
-    No element is copied, and what may not be written to may not be written to afterwards.
+    No element is copied, and read-only arrays stay read-only.
     """
     if not any(hasattr(type(each), "__dlpack__") and not isinstance(each, np.ndarray | np.generic) for each in given):
         return None
@@ -122,9 +121,9 @@ class _Versioned(ctypes.Structure):
 
 
 def bfloat_bits(given: Any) -> npt.NDArray[np.uint16]:
-    """The elements of a bfloat16 array of another library where they are, as their bits.
+    """A view of the bits of another library's bfloat16 array.
 
-    Not to be written to where the library does not say that they may be. Raises BufferError for another type or device.
+    It is read-only unless the library says otherwise. Raises BufferError for another type or device.
     """
     capsule, tensor, is_writable = _opened(given)
     if (tensor.device, tensor.code, tensor.bits, tensor.lanes) != (_CPU, _BFLOAT, 16, 1):
@@ -137,14 +136,14 @@ def bfloat_bits(given: Any) -> npt.NDArray[np.uint16]:
     reach = [stride * (extent - 1) for stride, extent in zip(strides, shape, strict=True)]
     low, high = sum(min(each, 0) for each in reach), sum(max(each, 0) for each in reach) + 2
     memory = (ctypes.c_char * (high - low)).from_address(tensor.data + tensor.first + low)
-    memory.owner = capsule  # which frees the elements at its end
+    memory.owner = capsule  # keeps the elements alive
     made: npt.NDArray[np.uint16] = np.ndarray(shape, np.uint16, memory, -low, strides)
     made.flags.writeable = is_writable
     return made
 
 
 def _opened(given: Any) -> tuple[object, _Tensor, bool]:
-    """What the library hands over, the tensor in it, and whether it says that it may be written to."""
+    """The library's capsule, the tensor in it, and whether it may be written to."""
     try:
         capsule = given.__dlpack__(max_version=(1, 0))
     except TypeError:

@@ -1,4 +1,4 @@
-"""Allocates arrays as aligned as parameters ask for."""
+"""Allocates arrays with the alignment that parameters need."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ else:
     signature_text = LateModule("tirlite.runtime.signature_text")
 
 
-# Asking ctypes for the address of an array through its buffer costs a fifth of asking NumPy.
+# Getting an array's address from ctypes through its buffer takes a fifth of the time that NumPy takes.
 _NO_BYTES = ctypes.c_char * 0
-# Whatever is allocated is aligned so far: as any element needs it.
+# Every allocation has this alignment.
 _ALWAYS = 8
 
 
 def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...], *, zeros: bool) -> Array:
-    """An array for an output that was left out: of zeros, or of whatever lies in its memory."""
+    """An array for an output that was left out, filled with 0 or uninitialised."""
     if min(shape, default=0) < 0:
         text = signature_text.shape_text(param.extents)
         raise messages.NegativeOutput(signature.name, param.name, str(shape), text).error()
@@ -41,18 +41,18 @@ def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...],
 
 
 def address_of(array: Array) -> int:
-    """Where an array that may be written begins."""
+    """The address of a writable array."""
     buffer: Any = array
     return ctypes.addressof(_NO_BYTES.from_buffer(buffer))
 
 
 def aligned_array(shape: tuple[int, ...], param: ArrayParam, *, zeros: bool = False) -> Array:
-    """A fresh array as aligned as the parameter asks for. Raises MemoryError."""
+    """A fresh array with the parameter's alignment. Raises MemoryError."""
     return array_at(param.align, shape, param.dtype, zeros=zeros)
 
 
 def array_at(align: int, shape: tuple[int, ...], dtype: npt.DTypeLike, *, zeros: bool = False) -> Array:
-    """A fresh array that begins at a multiple of so many bytes. Raises MemoryError."""
+    """A fresh array with this alignment in bytes. Raises MemoryError."""
     make = np.zeros if zeros else np.empty
     if align <= _ALWAYS:
         return make(shape, dtype)

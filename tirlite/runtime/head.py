@@ -1,4 +1,4 @@
-"""The head of a function as plain data: its parameters, and which of them it writes; what a call needs of its IR."""
+"""The head of a function as plain data: its parameters and which of them it writes, all that a call needs of its IR."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from tirlite.record import record
 from tirlite.runtime.signature import Signature, signature_of
 from tirlite.sizes import Dim
 
-# Numbers, texts and tuples of these.
+# Numbers, strings and tuples of these.
 Plain: TypeAlias = Any
-# What extents are computed with.
+# The operators of extents.
 _OPERATORS = ("Add", "Sub", "Mul", "FloorDiv", "FloorMod", "Min", "Max")
 
 
 class _NotPlain(Exception):
-    """An extent is of another form."""
+    """An extent has an unsupported form."""
 
 
 @record
 class Head:
-    """The signature of a function, and the positions of its outputs that are unfit to be left out, or partial.
+    """A signature, and the positions of outputs that cannot be left out (`unfit`), or are filled (`partial`).
 
-    The signature's `func` has no body where it was made of plain data.
+    If the head was made of plain data, the signature's `func` has no body.
     """
 
     signature: Signature
@@ -36,7 +36,7 @@ class Head:
         return self.signature.name
 
     def plain(self) -> Plain | None:
-        """What it is made of; None for extents of another form than arithmetic of dims, numbers and parameters."""
+        """The head as plain data; None if an extent is not arithmetic on dims, numbers and parameters."""
         func, writer = self.signature.func, _Writer(self.signature.func)
         try:
             params = tuple(map(writer.param, func.params))
@@ -67,7 +67,7 @@ class Head:
 
 
 class _Writer:
-    """Writes the parameters of one function, and the dims that it meets."""
+    """Encodes the parameters of one function, and its dims."""
 
     def __init__(self, func: PrimFunc) -> None:
         self.known: dict[Var, tuple[str, int]] = {dim: ("dim", number) for number, dim in enumerate(func.dims)}

@@ -1,4 +1,4 @@
-"""The process's pool of worker threads: the function that runs parallel loops, and how many threads it may use."""
+"""The process's pool of worker threads: the function that runs parallel loops, and its thread limit."""
 
 from __future__ import annotations
 
@@ -51,28 +51,28 @@ def set_num_threads(count: int) -> None:
 
 
 def threads_now() -> int:
-    """How many threads may run a parallel loop that the calling thread comes to now."""
+    """How many threads may run a parallel loop started by the calling thread now."""
     return int(_pool().limit(0, 0))
 
 
 def pool_address() -> int:
     """The address of `tirlite.fork_join`, see `codegen.llvm.pool`.
 
-    Its threads are started by the first loop that wants them, and live as long as the process.
+    Its threads are started by the first loop that needs them, and live as long as the process.
     """
     return _pool().fork_join
 
 
 @record
 class _Pool:
-    """The address of the function that runs parallel loops, and the function that is told how many threads may."""
+    """The address of the function that runs parallel loops, and the function that sets and returns the limit."""
 
     fork_join: int
     limit: Callable[[int, int], int]
 
 
 def _pool() -> _Pool:
-    # Threads that ask at the same time would have a pool each.
+    # Threads that arrive at the same time must not create a pool each.
     with GATE.inside(_loaded):
         return _loaded()
 
@@ -81,7 +81,7 @@ def _pool() -> _Pool:
 def _loaded() -> _Pool:
     most = _asked_for()
     library = library_of(code_called("pool", _compiled), signal_addresses())
-    # Threads run in this code until the process ends: nothing that happens at its end may unload it.
+    # Threads run in this code until the process ends, so it must never be unloaded.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
     reset = library.function(POOL_RESET, "")
     if hasattr(os, "register_at_fork"):
@@ -92,7 +92,7 @@ def _loaded() -> _Pool:
 
 
 def _asked_for() -> int:
-    """What the environment asks for; the largest number where it says nothing."""
+    """The limit set in the environment; the largest number if there is none."""
     told = threads()
     if not told:
         return MOST_WORKERS
@@ -106,6 +106,6 @@ def _compiled() -> Code:
     from tirlite.runtime.artifact.build import code_of
 
     machine = platform.machine() if sys.platform == "linux" else ""
-    # LLVM would take 30 ms longer for code that hands out a loop 0.07 us earlier.
+    # Optimising would take LLVM 30 ms more, and make starting a loop 0.07 us faster.
     text = compile_text(pool_text(machine), Effort.NONE)
     return code_of([text], (FORK_JOIN, POOL_LIMIT, POOL_RESET), (POLL, STOP))

@@ -1,8 +1,8 @@
-"""Makes what calls a linked kernel on arrays in a hundredth of the time of `Binder`, where that is possible.
+"""Makes functions that call a linked kernel in a hundredth of the time of `Binder`, where that is possible.
 
-Most calls are with plain arrays that fit, and numbers. A compiled function, made once in a process, sees to these: it
-checks all that `Binder` checks. What does not fit, for whatever reason, it leaves to `Binder`, which accepts more and
-tells what is wrong. See `codegen.llvm.quick_call`.
+Most calls have plain arrays that fit, and numbers. One compiled function per process handles these, with all the checks
+of `Binder`. Whatever does not fit it leaves to `Binder`, which accepts more and reports what is wrong. See
+`codegen.llvm.quick_call`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
     from tirlite.runtime.artifact.artifact import Code
 
-# Gives None, the number of a fault, or NotImplemented where the arguments have to be looked at otherwise.
+# Returns None, the number of a fault, or NotImplemented if `Binder` has to look at the arguments.
 QuickCall: TypeAlias = BuiltinFunctionType
 
 _METH_FASTCALL = 0x80
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _LARGEST = (1 << 63) - 1
-# Of a description: what tells of the version itself, and not of what it takes.
+# The words of a description that are about the version itself, and not about its parameters.
 _OWN_WORDS = (2, 7, 8, 9, 12, 13, 14, 16, 17, 18)
 _NONE: Mapping[str, np.ndarray[Any, Any]] = MappingProxyType({})
 _PROGRAM_WORDS, _TAKES_SAME = 15, 16
-# On 64 bits, in builds of CPython with a lock and without debugging.
+# For 64-bit release builds of CPython with the GIL.
 _OFFSETS = ArrayOffsets(
     words=bytes.__basicsize__ - 1, type=8, number=16, data=16, rank=24, shape=32, strides=40, dtype=56, flags=64
 )
@@ -64,9 +64,9 @@ class _Method(ctypes.Structure):
 
 @record
 class Temporaries:
-    """What a kernel asks its caller for, as its last parameter: `size` is the address of a function of the dims, or 0.
+    """The memory that a kernel takes as its last parameter.
 
-    Where it is 0 the number of `bytes` is known. `alignment` is in bytes.
+    `size`: the address of the function that computes its size, or 0 if it is `bytes`. `alignment` is in bytes.
     """
 
     size: int
@@ -76,11 +76,10 @@ class Temporaries:
 
 @record
 class Serves:
-    """Which calls are for a version: those whose arrays take at least and at most so many bytes in all.
-
-    The fault `elsewhere`, if it is not 0, says that a call is for another version. All that it is not for is handed on
-    `to` one that has been made before, if there is one. Calls with the fault `unmet` are for the one that runs
-    `in_order`, if that is given. `number` says which version a fault is of.
+    """Which calls a version serves: those whose arrays have `least` to `most` bytes in all.
+    `number`: the version's number. `elsewhere`: the fault by which it passes a call on, or 0. `to`: the version that
+    gets all calls not served, if any. `unmet`: the fault for which `in_order`, the sequential version, gets the call
+    instead.
     """
 
     least: int = 0
@@ -100,14 +99,13 @@ def quick_call(
     serves: Serves | None = None,
     known: Mapping[str, np.ndarray[Any, Any]] = _NONE,
 ) -> QuickCall | None:
-    """What calls the kernel at the address `kernel`, which takes the arrays and the dims of `signature` and no more.
-
-    With `strides` the kernel takes so many parameters before these: those that `rewrite.strided` puts there, which
-    callers do not give. With `temporaries` it takes their address behind these. Arrays that are `known`, by name, fit
-    and are only read; callers give the others, none of which may meet them. None where an extent is no number, nor
-    tells a dim, and is not computed from dims that arrays tell, see `program_of`; where there are too many parameters,
-    such extents, or floats of 16 bits among them; and where Python or NumPy lay out their objects in unknown ways. What
-    is known, the code at `kernel`, and what calls are handed on to, must stay as long as the result is used.
+    """A function that calls the kernel at the address `kernel` with the arrays, numbers and dims of `signature`.
+    `strides`: how many parameters, the strides that `rewrite.strided` adds, precede the others; callers do not pass
+    them. `temporaries`: the kernel takes their address as its last parameter. `known`: arrays by name that callers do
+    not pass; they fit and are only read, and no given array may overlap them. None if an extent is neither a number nor
+    a dim nor computed from such dims, see `program_of`; if there are too many parameters or extents, or 16-bit floats;
+    and if Python's or NumPy's objects have an unknown layout. `known`, the code at `kernel` and the other versions must
+    outlive the result.
     """
     scalars = signature.scalars[strides:]
     reals = [scalar for scalar in scalars if scalar.var.dtype.is_float]
@@ -117,7 +115,7 @@ def quick_call(
         return None
     if temporaries is not None and not temporaries.size and temporaries.bytes > QUICK_BYTES:
         return None
-    # Others give floats registers that are counted together with those of words.
+    # On other systems, floats and words are not counted separately when registers are assigned.
     if scalars and (sys.platform, machine()) not in (("linux", "x86_64"), ("linux", "aarch64")):
         return None
     if not 0 < count < MOST_OPERANDS or count - len(known) > MOST_GIVEN:
@@ -132,7 +130,7 @@ def quick_call(
     computed = sum(extent <= ~MOST_GIVEN for axes in shapes for extent, _, _ in axes or ())
     if None in shapes or computed > MOST_GIVEN or named != {*range(len(signature.dims))}:
         return None
-    # What all kernels of the process share is made by one thread: what a second one made would be freed while in use.
+    # Only one thread may create what all kernels share: a second copy would be freed while in use.
     with GATE.inside(quick_call):
         method = _method()
         quick_block()
@@ -164,32 +162,32 @@ def _placed(
     reals: Collection[int],
     between: tuple[int, ...],
 ) -> Iterator[int]:
-    """The words from the count of those that a kernel takes on, with the places of parameters among these."""
+    """The words from the number of operands on, with the place of each parameter among the operands."""
     places = {position: place for place, position in enumerate(sorted({*params, *constants} - {*reals}))}
     yield from (len(places), len(constants), *between)
     for position, array in constants.items():
         yield from (places[position], array.ctypes.data)
     for position in sorted(params):
-        # A float takes no place: it lies where the first dim is stored after it.
+        # A float takes no place among the words: it is stored where the first dim overwrites it.
         yield from (places.get(position, len(places)), *params[position])
 
 
 def _takes_same(words: list[int], to: QuickCall) -> bool:
-    """Whether another version takes just what one of this description does, so that no argument needs a second look."""
+    """Whether the other version has the same parameters, so that no argument needs a second check."""
     its = to.__self__
     assert isinstance(its, bytes)
     return [*_shared(words)] == [*_shared(unpack(f"={len(its) // 8}q", its))]
 
 
 def _shared(words: Iterable[int]) -> Iterator[int]:
-    """The words of a description that say what is taken, and not what then becomes of it."""
+    """The words of a description that say what the parameters are."""
     return (word for at, word in enumerate(words) if at not in _OWN_WORDS)
 
 
 def _description(
     kernel: int, strides: int, temporaries: Temporaries | None, serves: Serves, known_bytes: int
 ) -> list[int]:
-    """The first of the words that `codegen.llvm.quick_call` tells of, as far as these tell them."""
+    """The first words of a description, see `codegen.llvm.quick_call`; some are filled in later."""
     words = [0, 0, kernel, id(np.ndarray), id(NotImplemented), id(None), strides]
     words += [0, 0, 0] if temporaries is None else [quick_block().address, temporaries.size, temporaries.bytes]
     words += [serves.least - known_bytes, serves.most - known_bytes]
@@ -198,25 +196,25 @@ def _description(
 
 
 def _facts(var: Var) -> tuple[int, int, int]:
-    """The words of a dim; that one is 0 which is declared to be at least 1 is for another version of the kernel."""
+    """The words of a dim; a call in which a dim of at least 1 is 0 is for another version."""
     low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
     return low, _LARGEST if high is None else high, multiple
 
 
 def _described(call: QuickCall | None) -> int:
-    """The address of the description that a quick call goes by, or 0."""
+    """The address of a quick call's description, or 0."""
     return 0 if call is None else id(call.__self__)
 
 
 def _array(array: ArrayParam) -> list[int]:
-    """The words of an array in front of those of its axes."""
+    """The words of an array before those of its axes."""
     moved = _moved(array)
     flags = (0 if moved else _C_CONTIGUOUS) | _ALIGNED | (_WRITEABLE if array.is_written else 0)
     return [id(array.dtype), flags, array.align - 1, array.dtype.itemsize, int(array.is_written), array.rank, moved]
 
 
 def _number(scalar: ScalarParam) -> list[int]:
-    """The words of a number, see there."""
+    """The words of a number, see `codegen.llvm.quick_blocks.number_text`."""
     dtype = scalar.var.dtype
     own = id(dtype.stored.type)
     if dtype.is_float:
@@ -226,9 +224,9 @@ def _number(scalar: ScalarParam) -> list[int]:
 
 
 def _axes(array: ArrayParam, signature: Signature, programs: list[int]) -> list[tuple[int, int, int]] | None:
-    """The three words of each axis: `h + 2` is the number of `h` with all bits turned over, 1 and 2.
+    """The three words of each axis: for `h + 2` the inverted number of `h`, 1 and 2; None if an extent is unsupported.
 
-    `programs` get the words of computed extents.
+    Appends the programs of computed extents to `programs`.
     """
     from tirlite.codegen.llvm.quick_extent import program_of
     from tirlite.ir.size import times_and_plus
@@ -250,7 +248,7 @@ def _axes(array: ArrayParam, signature: Signature, programs: list[int]) -> list[
 
 
 def _moved(array: ArrayParam) -> int:
-    """How many axes have a stride that comes as a parameter; behind these stands one of stride 1, or none."""
+    """How many leading axes have a stride parameter; at most one axis of stride 1 may follow."""
     strides = array.buffer.strides
     moved = next((axis for axis, stride in enumerate(strides) if not isinstance(stride, Var)), len(strides))
     is_known = all(is_constant(stride, 1) for stride in strides[moved:])
@@ -259,12 +257,12 @@ def _moved(array: ArrayParam) -> int:
 
 @cache
 def _method() -> _Method | None:
-    """The compiled function as Python takes it, for the whole process."""
+    """The compiled function as a Python method, once per process."""
     if sys.implementation.name != "cpython" or not _are_as_known():
         return None
     addresses = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in API}
     library = library_of(code_called("quick call", _compiled), addresses)
-    # Python may call it until the process ends: nothing that happens at its end may unload it.
+    # Python may call it until the process ends, so it must never be unloaded.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
     return _Method(b"kernel", library.address(QUICK_CALL), _METH_FASTCALL, None)
 
@@ -273,12 +271,12 @@ def _compiled() -> Code:
     from tirlite.codegen import Effort, compile_text
     from tirlite.runtime.artifact.build import code_of
 
-    # Without effort the code takes 3 ms to make instead of 25, and half as long again for a call: 85 ns instead of 60.
+    # Not optimised: compiling takes 3 ms instead of 25, and a call 85 ns instead of 60.
     return code_of([compile_text(quick_text(_OFFSETS), Effort.NONE)], (QUICK_CALL,))
 
 
 def _are_as_known() -> bool:
-    """Whether arrays and bytes of this process have their parts where `_OFFSETS` says, as seen on some."""
+    """Whether this process's arrays, bytes and numbers have the layout of `_OFFSETS`, tested on examples."""
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little" or hasattr(sys, "gettotalrefcount"):
         return False
     block = np.zeros((3, 8), np.float32)

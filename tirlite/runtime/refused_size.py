@@ -1,4 +1,4 @@
-"""Says which of a call's temporaries has an impossible size, or more bytes than there are: the slow side of a run."""
+"""Says which temporary of a call has an impossible size, or more bytes than there are: the slow path of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tirlite.show import shown
 
 
 def refuse_workspace(signature: Signature, binding: Binding, func: PrimFunc, size: int) -> NoReturn:
-    """Names the largest of what is to lie there."""
+    """Names the largest buffer in the workspace."""
     values = _numbers(signature, binding, func)
     stored = [each for stmt in statements_of(func.body, Allocate) for each in _sharers(func, stmt.buffer)]
     largest = max(stored, key=lambda each: _bytes(each, values))
@@ -26,7 +26,7 @@ def refuse_workspace(signature: Signature, binding: Binding, func: PrimFunc, siz
 
 
 def refuse_size(signature: Signature, binding: Binding, func: PrimFunc, buffer: Buffer) -> NoReturn:
-    """Computes again, in integers that do not wrap, what the size function found impossible."""
+    """Computes again in unbounded integers the size that the size function found impossible."""
     values = _numbers(signature, binding, func)
     strides = {stride for param in signature.arrays for stride in param.buffer.strides or ()}
     sizes = ", ".join(f"{var.name} = {shown(value)}" for var, value in values.items() if var not in strides)
@@ -39,13 +39,13 @@ def refuse_size(signature: Signature, binding: Binding, func: PrimFunc, buffer: 
 
 
 def _declared(func: PrimFunc, buffer: Buffer) -> Span | None:
-    """Where a buffer is declared; None for a parameter."""
+    """The span of a buffer's declaration; None for a parameter."""
     declared = (stmt for stmt in statements(func.body) if isinstance(stmt, Allocate | View))
     return next((stmt.span for stmt in declared if stmt.buffer is buffer), None)
 
 
 def _numbers(signature: Signature, binding: Binding, func: PrimFunc) -> dict[Var, int]:
-    """The integers that are known on entry, and what arithmetic makes of them."""
+    """The integers known on entry, and those computed from them by arithmetic."""
     values = dict(zip(signature.dims, binding.dims, strict=True))
     for scalar in signature.scalars:
         if scalar.var.dtype.is_integer:
@@ -54,7 +54,7 @@ def _numbers(signature: Signature, binding: Binding, func: PrimFunc) -> dict[Var
 
 
 def _extents(buffer: Buffer, values: Mapping[Var, int]) -> list[int]:
-    """Those that arithmetic alone tells."""
+    """The extents that are known from arithmetic alone."""
     return [value for extent in buffer.shape if (value := value_of(extent, values)) is not None]
 
 
@@ -63,7 +63,7 @@ def _bytes(buffer: Buffer, values: Mapping[Var, int]) -> int:
 
 
 def _sharers(func: PrimFunc, storage: Buffer) -> list[Buffer]:
-    """The buffers that lie in one, which is itself among them unless it was made for them alone."""
+    """The buffers placed in a storage buffer, and itself unless it was made only for them."""
     views = [view.buffer for view in statements_of(func.body, View) if view.source is storage and view.fresh]
     touched = any(isinstance(node, Load | Store) and node.buffer is storage for node in walk(func.body))
     return [storage, *views] if touched or not views else views

@@ -1,4 +1,4 @@
-"""Makes the number that the kernel gets for a scalar parameter from what the caller gave for it."""
+"""Converts the value given for a scalar parameter to the number that the kernel takes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LARGEST = {
 
 
 def scalar_value(name: str, dtype: DType, given: object) -> int | float:
-    """`given`, a number of Python or NumPy, as one that `dtype` holds.
+    """`given`, a number of Python or NumPy, as one that `dtype` can represent.
 
-    A float is taken only for a float parameter, and is rounded to its type. Raises CallTypeError or CallValueError.
+    A float is accepted only for a float parameter, and is rounded to its type. Raises CallTypeError or CallValueError.
     """
     kind = type(given)
     if isinstance(given, np.ndarray) and given.ndim == 0:
@@ -46,7 +46,7 @@ def _in_range(name: str, dtype: DType, given: int | float) -> int | float:
     largest = _LARGEST[dtype]
     if isinstance(given, float) and not isfinite(given):
         return given
-    # Beyond the largest by less than half a step, a number still rounds to it; that much is not let in.
+    # Stricter than rounding, by which a number slightly above the largest would still become the largest.
     if -largest <= given <= largest:
         return float(given) if dtype.bits > 16 else rounded(float(given), dtype)
     raise ArgumentRange(name, shown(given), str(dtype), str(-largest), str(largest)).error()

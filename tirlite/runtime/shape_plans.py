@@ -1,7 +1,7 @@
-"""Gives the plan for the shape of a checked call: an array of i64 that the kernel takes as its hidden last argument.
+"""Makes the plan for the shape of a call: an array of i64 that the kernel takes as its hidden last argument.
 
-Who makes the plans is told at the start. Each is checked against what the compiled function itself demands of it, and
-kept for the next call with the same values.
+A planner makes the plans. Each is checked against the demands of the compiled function, and cached by the values that
+it depends on.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tirlite.sizes import Dim
 
 Entries: TypeAlias = npt.NDArray[np.int64]
 
-# Plans that are kept, those of the shapes that were called last.
+# The number of cached plans, those of the most recent shapes.
 _KEPT = 1024
 _LARGEST = 1 << 62
 _NO_BYTES = ctypes.c_char * 0
 
 
 class Planner(Protocol):
-    """What makes plans: entries for the values of some dims, the bytes of each arena first."""
+    """Makes a plan's entries from the values of some dims; the first entries are the bytes of each arena."""
 
     @property
     def dims(self) -> tuple[Dim, ...]: ...
@@ -43,7 +43,7 @@ class Planner(Protocol):
 
 
 class Planned:
-    """The entries of one plan, and where they lie."""
+    """The entries of one plan, and their address."""
 
     __slots__ = ("address", "entries")
 
@@ -55,7 +55,7 @@ class Planned:
 class ShapePlans:
     """The plans of one function.
 
-    `variables` are its dims and parameters whose values the planner asks for, `demands` those of the compiled function.
+    `variables`: the dims and parameters that the planner depends on. `demands`: the demands of the compiled function.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ShapePlans:
         self._plans = lru_cache(maxsize=_KEPT)(self._made)
 
     def of(self, binding: Binding) -> Planned:
-        """The plan for a call. Raises CallValueError where its arenas would need more bytes than anyone has."""
+        """The plan for a call. Raises CallValueError if its arenas exceed 2^62 bytes."""
         values = [0] * len(self._names)
         for place, slot in self._dims:
             values[place] = binding.dims[slot]
@@ -97,6 +97,6 @@ class ShapePlans:
 
     @property
     def kept(self) -> tuple[int, int]:
-        """How many calls found their plan, and how many had to make it."""
+        """How many calls found a cached plan, and how many had to make one."""
         info = self._plans.cache_info()
         return info.hits, info.misses

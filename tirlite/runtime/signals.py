@@ -1,4 +1,4 @@
-"""What kernels call Python by: to ask whether a signal is to be handled, and to print; and the exceptions of both.
+"""What kernels call in Python: polling for signals and printing, and the exceptions of both.
 
 A kernel that stops leaves a record of its fault, from which the message is made.
 """
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Code
 
 
-# What printing raised in a thread, until the kernel that it ended has come back there.
+# Exceptions of printing, by thread, until the kernel that they ended has returned.
 _FAILED: dict[int, BaseException] = {}
 
 
 def print_values(at: int, length: int, values: int) -> bool:
-    """Prints the text in these bytes, see `codegen.printing`, with the values at this address; whether that failed.
+    """Prints the text at an address, see `codegen.printing`, with its values; returns whether that failed.
 
-    It goes to `sys.stdout`, as it is at that moment.
+    The output goes to the current `sys.stdout`.
     """
     try:
         types, text = _parts(ctypes.string_at(at, length))
@@ -47,7 +47,7 @@ def print_values(at: int, length: int, values: int) -> bool:
 
 
 def raise_own() -> None:
-    """Raises what printing has raised in this thread, if anything."""
+    """Raises the exception that printing raised in this thread, if any."""
     error = _FAILED.pop(get_ident(), None)
     if error is not None:
         raise error
@@ -76,7 +76,7 @@ _API = (
 
 @record
 class _Signals:
-    """The addresses that kernels and the pool are bound to, and what raises the exception that was kept."""
+    """The addresses that kernels and the pool are linked to, and the function that raises a kept exception."""
 
     addresses: dict[str, int]
     raise_kept: Callable[[], None]
@@ -88,7 +88,7 @@ def signal_addresses() -> dict[str, int]:
 
 
 def raise_kept() -> None:
-    """Raises the exception of the handler that interrupted a kernel, or of what it printed to."""
+    """Raises the exception of the signal handler, or of the printing, that ended a kernel."""
     raise_own()
     _signals().raise_kept()
 
@@ -102,9 +102,9 @@ def _signals() -> _Signals:
 def _loaded() -> _Signals:
     known = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _API}
     library = library_of(code_called("signals", _compiled), known)
-    # Workers may ask until the process ends: nothing that happens at its end may unload it.
+    # Workers may poll until the process ends, so it must never be unloaded.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
-    # With the lock held, and what it leaves behind as an error raised.
+    # PYFUNCTYPE calls with the GIL held, and raises the error that the function leaves.
     raises = ctypes.PYFUNCTYPE(ctypes.c_int64)(library.address(RAISE))
     ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.py_object)(library.address(PRINTER))(print_values)
     return _Signals({name: library.address(name) for name in (POLL, STOP, PRINT)}, raises)
@@ -118,7 +118,7 @@ def _compiled() -> Code:
 
 
 def message_at(address: int, faults: Mapping[int, FaultReport]) -> Message:
-    """The message of the fault whose number, and whose values as bits, stand at `address`."""
+    """The message of the fault record at `address`, which is freed."""
     told = faults[ctypes.c_int64.from_address(address).value]
     types = told.types
     bits = (ctypes.c_int64 * (1 + len(types))).from_address(address)[1:]
@@ -128,7 +128,7 @@ def message_at(address: int, faults: Mapping[int, FaultReport]) -> Message:
 
 
 def number_of(bits: int, dtype: DType) -> bool | int | float:
-    """A number from its bits as `codegen.faults.as_bits` hands them on."""
+    """A number from its bits, as made by `codegen.faults.as_bits`."""
     if dtype.is_float:
         number: float = struct.unpack("d", struct.pack("q", bits))[0]
         return number

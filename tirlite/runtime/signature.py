@@ -1,4 +1,4 @@
-"""Tells what the callers of a function must know of each parameter."""
+"""Describes the parameters of a function for its callers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @record
 class ArrayParam:
-    """An array among the parameters.
+    """An array parameter.
 
-    Its axes are sorted by what they must be: `bare` (axis, number of the dim), `fixed` (axis, integer), `computed`
-    (axis, expression). A vector element has an axis of its own for the lanes, the last.
+    Its axes are sorted by kind of extent: `bare` (axis, number of the dim), `fixed` (axis, integer), `computed` (axis,
+    expression). The lanes of a vector element type are a last axis.
     """
 
     buffer: Buffer
@@ -43,7 +43,7 @@ class ArrayParam:
 
 @record
 class ScalarParam:
-    """A number among the parameters."""
+    """A scalar parameter."""
 
     var: Var
     position: int
@@ -56,7 +56,7 @@ class ScalarParam:
 
 @record
 class Signature:
-    """The parameters of a function, and its dims in the order in which a kernel takes them."""
+    """The parameters of a function, and its dims in the order in which the kernel takes them."""
 
     func: PrimFunc
     names: tuple[str, ...]
@@ -71,14 +71,14 @@ class Signature:
     @property
     def text(self) -> str:
         """The function's head: `add(x: f32[n], y: f32[n])`."""
-        # What prints is loaded for messages, and for who looks at a kernel.
+        # A lazy import: printing is needed only for messages and for display.
         from tirlite.runtime.signature_text import head_text
 
         return head_text(self.func)
 
 
 def signature_of(func: PrimFunc, written: Collection[Var | Buffer] | None = None) -> Signature:
-    """What callers must know; `written` are the arrays that it writes, where the body does not tell.
+    """The signature of a function; `written` are the arrays that it writes, if the body is not there to tell.
 
     Raises KernelError for a shape that no array can be checked against.
     """

@@ -1,4 +1,4 @@
-"""Writes a function, a parameter or a shape as messages show it, and a call as `inspect.Signature` does."""
+"""Formats a function, a parameter or a shape for messages, and a call as an `inspect.Signature`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shape_text(shape: Sequence[Expr | int]) -> str:
 
 
 class _Word(str):
-    """A type as kernels spell it, or what stands for a value: printed without quotes."""
+    """A string that is printed without quotes: a type, or a placeholder for a value."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -47,9 +47,9 @@ def _default(func: PrimFunc, param: Var | Buffer) -> object:
 
 
 def call_signature(func: PrimFunc, fixed: Iterable[str]) -> PythonSignature:
-    """The parameters that callers give, without those of the names `fixed`; outputs may be left out.
+    """The parameters that callers pass, without those named in `fixed`; outputs may be left out.
 
-    Where an output stands before an input, outputs are given by name: what is given by position goes to the inputs.
+    If an output precedes an input, outputs are keyword-only, as positional arguments go to the inputs.
     """
     params = [param for param in func.params if param.name not in fixed]
     inputs = [param for param in params if param not in func.outputs]

@@ -1,7 +1,7 @@
-"""Checks arrays that are not dense, and tells their strides: the rare side of binding.
+"""Checks arrays that are not dense, and computes their strides: the rare path of binding.
 
-Most parameters take arrays of any strides as they are. Where a kernel uses the bytes of a parameter as a whole (see
-`dense_params`), an array that is only read is copied, and one that is written is refused.
+Most parameters accept any strides. If a kernel uses the bytes of a parameter as a whole (see `dense_params`), a
+read-only array is copied, and a written one is refused.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tirlite.runtime.fresh import aligned_array
 from tirlite.runtime.signature import ArrayParam, Signature
 
 Array: TypeAlias = npt.NDArray[Any]
-# For each parameter that takes strides, those of its array, in elements.
+# The strides in elements of the array for each parameter that accepts any.
 Strides: TypeAlias = "tuple[tuple[int, ...], ...]"
 
 
 class Layouts:
-    """What the parameters of one function ask of the arrays' strides; those that are `fixed` are dense.
+    """The requirements of a function's parameters on the strides of arrays; `fixed` arrays are dense.
 
-    `signature` is of a function with its body.
+    `signature` must be of a function with its body.
     """
 
     def __init__(self, signature: Signature, fixed: Mapping[str, Array]) -> None:
@@ -39,15 +39,15 @@ class Layouts:
 
     @cached_property
     def params(self) -> tuple[ArrayParam, ...]:
-        """The parameters whose arrays may have any strides."""
+        """The parameters that accept any strides."""
         dense = dense_params(self._signature.func)
         arrays = self._signature.arrays
         return tuple(param for param in arrays if param.name not in self._fixed and param.buffer not in dense)
 
     def admit(self, given: list[object], operands: list[Any], strided: Sequence[ArrayParam]) -> bool:
-        """Whether arrays with strides remain, of those for the parameters `strided`: some are copied where they stand.
+        """Checks the arrays of the parameters `strided`, copies some, and returns whether any remain with strides.
 
-        Raises CallValueError for those that the function cannot take, and where what is written belongs to two places.
+        Raises CallValueError for strides that the function cannot take, and for overlapping arrays that are written.
         """
         positions = {param.position for param in strided}
         strided = [param for param in self._signature.arrays if param.position in positions]
@@ -69,7 +69,7 @@ class Layouts:
         return any(param in self.params for param in strided)
 
     def demand_declared(self, given: Sequence[object], operands: Sequence[Any]) -> None:
-        """Raises CallValueError for an array that has not the strides which its parameter is declared with."""
+        """Raises CallValueError for an array whose strides differ from the declared ones."""
         numbers = {scalar.var: operands[scalar.position] for scalar in self._signature.scalars}
         for param in self._signature.arrays:
             array = given[param.position]
@@ -85,7 +85,7 @@ class Layouts:
         return param not in self.params and not param.buffer.strides
 
     def strides(self, given: Sequence[object]) -> Strides:
-        """The strides of all arrays whose parameters take any; 0 along axes without a neighbour, 1 for the last."""
+        """The strides of the arrays whose parameters accept any; along an axis of extent 1, 0, or 1 if the last."""
         found = []
         for param in self.params:
             array = given[param.position]
@@ -106,7 +106,7 @@ class Layouts:
 
 
 def dense_params(func: Function) -> frozenset[Buffer]:
-    """Arrays that are viewed, handed to calls, or whose elements' addresses are taken; and those of vector elements."""
+    """The arrays that must be dense: viewed, passed to calls, of vector elements, or with an address taken."""
     found = aliased_in(func.body)
     arrays = func.arrays
     return frozenset(param for param in arrays if param in found or param.dtype.lanes > 1 or param.strides)

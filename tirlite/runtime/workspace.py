@@ -1,4 +1,4 @@
-"""Gives memory of a number of bytes for the temporaries of one call, which is used again by later calls."""
+"""Provides memory for the temporaries of calls, and reuses it for later calls."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from threading import Lock
 
 import numpy as np
 
-# Calls that run at the same time need a block each; more than this many are seldom, and big ones cost.
+# The most idle blocks and their bytes: calls that run at the same time need a block each, but seldom more than these.
 MOST_BLOCKS = 8
 MOST_BYTES = 1 << 28
 _NO_BYTES = ctypes.c_char * 0
 
 
 class Block:
-    """Memory of at least `size` bytes, beginning at `start`."""
+    """Memory of at least `size` bytes, at the address `start`."""
 
     __slots__ = ("_bytes", "size", "start")
 
@@ -41,14 +41,14 @@ class Workspaces:
         self.forget()
 
     def forget(self) -> None:
-        """Begins anew, as in the child of a fork: who held the lock then is not there to give it back."""
+        """Starts empty, as in the child of a fork, where the lock may be held by a thread that no longer exists."""
         self._lock = Lock()
         self._idle: list[Block] = []
         self._bytes = 0
 
     @property
     def idle_bytes(self) -> int:
-        """The bytes that are kept for later calls."""
+        """The bytes kept for later calls."""
         return self._bytes
 
     def take(self, size: int) -> Block:
@@ -60,33 +60,33 @@ class Workspaces:
                 self._bytes -= block.size
                 return block
             if self._idle:
-                # It is too small for this call, and the new block will do for its next one as well: kernels and
-                # networks that run in turns have one arena, that of the largest.
+                # Drop the largest, as the new block also serves its user: kernels and networks that alternate share one
+                # arena, that of the largest.
                 self._bytes -= self._idle.pop(max(range(len(self._idle)), key=lambda n: self._idle[n].size)).size
         return Block(size)
 
     def give(self, block: Block) -> None:
-        """Takes back an unused block; drops it, or smaller ones, where there are too many."""
+        """Takes a block back; drops blocks while there are too many or too large ones."""
         with self._lock:
             self._idle.append(block)
             self._bytes += block.size
             while len(self._idle) > MOST_BLOCKS or self._bytes > MOST_BYTES:
-                # The larger a block, the more calls it serves; but none may be beyond the bound.
+                # Drop the smallest, as larger blocks serve more calls, but first any that exceeds the bound alone.
                 self._idle.sort(key=lambda idle: idle.size)
                 dropped = self._idle.pop(-1 if self._idle[-1].size > MOST_BYTES else 0)
                 self._bytes -= dropped.size
 
 
-# The tiles of eight workers in caches of 2 MiB, which small arrays use little of; a call that needs more takes so long
-# that it does not matter how its block is found. No pages are used before that.
+# Enough for the tiles of eight workers in caches of 2 MiB. A call that needs more runs so long that a quick call gains
+# nothing. Pages are committed only when used.
 QUICK_BYTES = 1 << 24
 QUICK_ALIGNMENT = 4096
 
 
 class QuickBlock:
-    """One block for the temporaries of quick calls, of whatever kernel, with the record that tells who uses it.
+    """The block for the temporaries of quick calls of all kernels, and the record that says whether it is in use.
 
-    The words of the record, at `address`: 1 while a call uses the block, where it begins, its bytes. See `quick_call`.
+    The words of the record, at `address`: 1 while a call uses the block, its start, its bytes. See `quick_call`.
     """
 
     def __init__(self) -> None:
@@ -95,13 +95,13 @@ class QuickBlock:
         self.address = ctypes.addressof(self._record)
 
     def forget(self) -> None:
-        """Begins anew, as in the child of a fork: the thread that used the block is not there."""
+        """Marks the block as unused, as in the child of a fork, where the thread that used it does not exist."""
         self._record[0] = 0
 
 
 @cache
 def quick_block() -> QuickBlock:
-    """The block of this process. Code that may use it is never unloaded, and so it stays."""
+    """The block of this process. Code that may use it is never unloaded, so it is never freed."""
     block = QuickBlock()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=block.forget)
@@ -110,7 +110,7 @@ def quick_block() -> QuickBlock:
 
 @cache
 def process_workspaces() -> Workspaces:
-    """The blocks that all kernels of this process share."""
+    """The blocks shared by all kernels of this process."""
     blocks = Workspaces()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=blocks.forget)

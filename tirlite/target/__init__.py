@@ -1,4 +1,4 @@
-"""Facts about a machine that plans depend on."""
+"""Facts about machines that schedules, plans and code generation depend on."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Processor: what schedules ask of a machine's cores, from the host or by the names that compilers give to machines."""
+"""Processor: the facts of a machine's cores, detected on the host or by the names that compilers use."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ class UnknownTarget(PlanMessage):
 
 @record
 class Processor:
-    """What one core has. `vector_bits` and `registers` are of its vectors, `caches` bytes from the first level on.
-
-    `level` orders the processors of a `family`: code for one runs on those of the same and of higher levels. `dots` are
-    dot products of four bytes each or of two halves, by the types of the two operands, as in `u8 s8`; those of halves
-    are added to a sum by the same instruction where there are some of bytes. With `has_fma` a product and a sum are
-    rounded once. With `has_tiles` bytes are multiplied by tiles of 16 rows by 64 bytes, if the system lets them be.
-    Where it `gathers_slowly` loads one by one are quicker than an instruction that gathers.
+    """The facts of one core; `vector_bits` and `registers` are those of vectors, `caches` the bytes from L1 on.
+    `level`: orders the processors of a `family`; code for one level runs on the same and higher levels. `dots`: dot
+    product instructions, of four bytes or two halves, by the types of the operands, as in `u8 s8`; a processor with one
+    of bytes adds that of halves to a sum in the same instruction. `has_fma`: a multiply-add is rounded once.
+    `has_tiles`: tiles of 16 rows by 64 bytes multiply bytes (AMX), if the system permits it. `gathers_slowly`: separate
+    loads are faster than a gather instruction.
     """
 
     family: str
@@ -53,48 +52,47 @@ class Processor:
 
     @property
     def converts_halves(self) -> bool:
-        """Whether float16 becomes f32, and back, by one instruction."""
+        """Whether there are instructions between float16 and f32."""
         return self.level >= 3 or self.family == "aarch64"
 
     def has_masks(self, width: int) -> bool:
-        """Whether some lanes of a vector in memory may be left alone, with elements of so many bytes."""
+        """Whether there are masked accesses for elements of `width` bytes."""
         return self.vector_bits >= 512 or (self.vector_bits >= 256 and width >= 4)
 
     @property
     def masks_stores_slowly(self) -> bool:
-        """Whether a store of some lanes takes many times what one of all lanes does, as on common AVX2 processors."""
+        """Whether a masked store takes many times as long as a full one, as on common AVX2 processors."""
         return self.family == "x86-64" and self.vector_bits == 256
 
     @property
     def interleaved_bytes(self) -> int:
-        """The bytes of vectors that one instruction interleaves: on AVX2 lanes move no farther than that."""
+        """The bytes of a vector that an instruction interleaves; on AVX2, instructions stay within 16 bytes."""
         return self.vector_bytes if self.permutes else min(16, self.vector_bytes)
 
     @property
     def masks_gathers(self) -> bool:
-        """Whether an instruction loads the lanes that are on from where a vector of indices says, and is worth it."""
+        """Whether there is a masked gather instruction that is worth using."""
         return self.family == "x86-64" and self.vector_bits >= 512 and not self.gathers_slowly
 
     @property
     def permutes(self) -> bool:
-        """Whether an instruction picks lanes out of two vectors, as a third one says."""
+        """Whether an instruction picks arbitrary lanes from two vectors."""
         return self.family == "x86-64" and self.vector_bits >= 512
 
     @property
     def tile(self) -> tuple[int, int]:
-        """Rows, and vectors in a row, of the tile of sums that registers hold with what is added to them.
-
-        Of those with a power of two of vectors the one with the most sums for each operand that is loaded. Beside the
-        sums stand the vectors of one row of the one operand, and an element of the other in all lanes.
+        """Rows, and vectors per row, of the largest tile of sums that fits registers together with its operands.
+        Among powers of two of vectors per row, the tile with the most sums per loaded operand. Besides the sums,
+        registers hold the vectors of a row of one operand, and a broadcast element of the other.
         """
         wide = (2**power for power in range(3))
         tiles = [((self.registers - 1) // across - 1, across) for across in wide]
         return max(tiles, key=lambda tile: (tile[0] * tile[1] / (tile[0] + tile[1]), tile[1]))
 
 
-# Every processor of the family multiplies vectors of i16, and adds the products by pairs.
+# Every x86-64 processor multiplies vectors of i16, and adds the products in pairs.
 _PAIRS = ("s16 s16",)
-# By the names of the levels of the psABI; caches are those of common machines.
+# Processors by the level names of the psABI, with the caches of common machines.
 _NAMED = {
     "x86-64": Processor("x86-64", 1, 128, 16, has_fma=False, dots=_PAIRS),
     "x86-64-v2": Processor("x86-64", 2, 128, 16, has_fma=False, dots=_PAIRS),
@@ -104,13 +102,13 @@ _NAMED = {
     ),
     "aarch64": Processor("aarch64", 0, 128, 32, has_fma=True),
 }
-# What a processor of each level has, by the names of Linux; those of lower levels included.
+# The flags that each level requires, besides those of lower levels, as named by Linux.
 _LEVELS = (
     (2, "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"),
     (3, "abm avx avx2 bmi1 bmi2 f16c fma movbe"),
     (4, "avx512bw avx512cd avx512dq avx512f avx512vl"),
 )
-# By the names of Linux, for vectors of some bits: instructions of 512 bits are no part of `avx_vnni`.
+# Dot products by Linux's flag, for processors with such vectors: `avx_vnni` has no 512-bit instructions.
 _DOTS = (
     ("avx512_vnni", 512, ("u8 s8",)),
     ("avx_vnni", 256, ("u8 s8",)),
@@ -119,21 +117,21 @@ _DOTS = (
     ("i8mm", 128, ("u8 s8",)),
     ("bf16", 128, ("bf16 bf16",)),
 )
-# Those of Zen 4 and 5 are slow, as developers of LLVM found: 33 micro-operations for eight words under a mask.
+# LLVM's developers found gathers on Zen 4 and 5 to be slow: 33 micro-operations for eight masked words.
 _SLOW_GATHERS = b"AuthenticAMD"
-# What AMX is called there; processors with it have all of the highest level.
+# Linux's flags for AMX, and the level of processors that have it.
 _TILES, _TILES_FROM = ("amx_tile", "amx_int8"), 4
-# Linux's arch_prctl of ARCH_REQ_XCOMP_PERM for the 18th part of a processor's state, those registers.
+# The system call arch_prctl(ARCH_REQ_XCOMP_PERM, 18), which requests permission to use tile registers.
 TILES_ASKED = (158, 0x1023, 18)
 _MACHINES = {"x86_64": "x86-64", "amd64": "x86-64", "aarch64": "aarch64", "arm64": "aarch64"}
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
-# The most of a cache that one processor counts on. A virtual machine of two processors may see all of the 300 MiB that
-# sixty cores share: there, copying 16 MiB or more and reading the copy took 0.68 to 0.89 of the time past that cache.
+# The largest share of a cache that one processor is assumed to have. A virtual machine of two processors may report the
+# whole 300 MiB that sixty cores share, but copying 16 MiB or more there took 0.68 to 0.89 of the time past that cache.
 _SHARE = 16384 * _KIB
 
 
 def demand_known(name: str) -> None:
-    """Raises PlanError for a name that no target has."""
+    """Raises PlanError for an unknown target name."""
     given: object = name
     if given == HOST or given in _NAMED:
         return
@@ -144,7 +142,7 @@ def demand_known(name: str) -> None:
 
 @cache
 def processor_called(name: str) -> Processor:
-    """The processor of a target: of the host, or a named one."""
+    """The processor of a target by its name."""
     return _host() if name == HOST else _NAMED[name]
 
 
@@ -158,7 +156,7 @@ def runs_here(name: str) -> bool:
 
 @cache
 def cpu_text() -> bytes:
-    """What the system says of the first processors, if it is Linux."""
+    """The start of /proc/cpuinfo; empty if there is none."""
     try:
         with open("/proc/cpuinfo", "rb") as file:  # noqa: PTH123
             return file.read(1 << 14)
@@ -173,7 +171,7 @@ def _host() -> Processor:
 
 
 def lets_tiles_be() -> bool:
-    """Whether the system lets this process have the registers of tiles, which it says for all of its threads."""
+    """Whether the system permits this process to use tile registers; it grants this for all threads."""
     from ctypes import CDLL
 
     call = getattr(CDLL(None), "syscall", None)
@@ -181,7 +179,7 @@ def lets_tiles_be() -> bool:
 
 
 def described(family: str, text: bytes, caches: dict[int, int]) -> Processor:
-    """The processor that a text as that of /proc/cpuinfo describes, with caches by level as far as they are known."""
+    """The processor that a text like /proc/cpuinfo describes, with the known cache sizes by level."""
     flags = _flags(text)
     level = 1 if family == "x86-64" else 0
     for number, wanted in _LEVELS if family == "x86-64" else ():
@@ -218,7 +216,7 @@ def _flags(text: bytes) -> frozenset[str]:
 
 
 def _caches() -> dict[int, int]:
-    """The bytes of the caches for data by level, and those of a line as level 0, as far as the system tells."""
+    """The bytes of the data caches by level, and of a cache line as level 0, as far as the system reports them."""
     found: dict[int, int] = {}
     for place in range(4):
         folder = f"{_CACHES}/index{place}"
@@ -244,7 +242,7 @@ def _word(path: str) -> str:
 
 
 def _numbers(text: str) -> set[int]:
-    """What a list of numbers and ranges stands for, as in `0-3,8`."""
+    """The numbers in a list of numbers and ranges, as in `0-3,8`."""
     ranges = (part.partition("-") for part in text.split(","))
     return {number for low, _, high in ranges for number in range(int(low), int(high or low) + 1)}
 

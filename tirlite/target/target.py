@@ -1,4 +1,4 @@
-"""Describes a Target by frozen values: a machine's processor and workers, and its memories beyond the ordinary one."""
+"""Target: a machine's processor and workers, and its memories besides the ordinary one, as frozen values."""
 
 from __future__ import annotations
 
@@ -64,11 +64,10 @@ MOST_WORKERS = 1024
 
 @record
 class MemoryInfo:
-    """What is known of a tagged memory, in bits.
-
-    `unit_bits` is the smallest addressable unit, `max_simd_bits` the alignment of all that is placed there, and
-    `max_num_bits` the capacity. `head_address` is the address of its first byte, if that is fixed: offsets of plans
-    count from it, so it must itself be aligned. Code for the host puts this memory elsewhere.
+    """The properties of a tagged memory, in bits.
+    `unit_bits`: the smallest addressable unit. `max_simd_bits`: the alignment of all buffers. `max_num_bits`: the
+    capacity. `head_address`: the address of its first byte, if fixed; offsets of plans count from it, so it must be
+    aligned. Code for the host puts this memory elsewhere.
     """
 
     unit_bits: int
@@ -78,7 +77,7 @@ class MemoryInfo:
 
     @property
     def align(self) -> int:
-        """The alignment in bytes of what is placed there."""
+        """The alignment of buffers in bytes."""
         return max(self.unit_bits, self.max_simd_bits) // 8
 
     @property
@@ -123,12 +122,12 @@ class Target:
         return cls(HOST).with_workers(workers)
 
     def with_workers(self, workers: int) -> Target:
-        """This target with so many threads for a parallel loop. Raises PlanError for less than one."""
+        """This target with `workers` threads for a parallel loop. Raises PlanError for less than one."""
         return replace(self, workers=workers)
 
     @property
     def processor(self) -> Processor:
-        """What one core of the machine has: its vectors, their registers, its caches."""
+        """The facts of one core of the machine."""
         return processor_called(self.name)
 
     @public
@@ -137,16 +136,16 @@ class Target:
         return replace(self, memories={**self.memories, scope: info})
 
     def memory(self, buffer: str, scope: str, span: Span | None = None) -> MemoryInfo:
-        """What is known of the memory that `buffer`, allocated at `span`, wants.
+        """The properties of the memory that `buffer`, allocated at `span`, is in.
 
-        Raises PlanError with the nearest names if unknown, or else with all.
+        Raises PlanError if it is unknown, with the nearest names, or else all.
         """
         if scope not in self.memories:
             raise UnknownMemory(buffer, scope, self._instead_of(scope), span=span).error()
         return self.memories[scope]
 
     def _instead_of(self, scope: str) -> str:
-        """A hint at the memories with names like `scope`, or with its tag; where there are none, at all."""
+        """A hint with the memories of similar names, or with the same tag; otherwise all."""
         tag = scope.partition(".")[2]
         tagged = ", ".join(f"`{each}`" for each in sorted(self.memories) if each.partition(".")[2] == tag)
         if near := nearest(scope, self.memories) or tagged:

@@ -1,4 +1,4 @@
-"""Compiled code as plain data: what the run in this process, the disk cache and export share.
+"""Compiled code as plain data, shared by this process, the disk cache and export.
 
-It is made of an object file once, and loads without what made it.
+It is made of object files once, and is loaded without LLVM.
 """

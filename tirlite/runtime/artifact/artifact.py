@@ -1,4 +1,4 @@
-"""A compiled function as plain data: its code, how it is called, and what memory its caller provides."""
+"""A compiled function as plain data: its code, its calling convention, and the memory its caller provides."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ Code: TypeAlias = "Image | ObjectFiles"
 
 @record
 class Artifact:
-    """What a run of one function takes.
-
-    `parameters` are the types of the entry's parameters by the letters of `struct`: those of the function, its dims,
-    and the workspace if it has one. The function `size_entry`, if there is one, computes the bytes of the workspace
-    from the numbers among the parameters, as `codegen.Workspace` says; else they are `workspace_bytes`. `plan_at` is
-    the position of the plan among the parameters, or -1. Calls whose arrays take less than `small_below` bytes in all
-    are for the version `SMALL`, and from `large_from` bytes on for `LARGE`, if these are not 0. The fault `elsewhere`,
-    if it is not 0, says that the sizes of a call are for the other part of the function, and the fault `in_order` that
-    they are for the version whose loops run in order. `addresses` are those of externs without a name.
+    """All that is needed to run one function.
+    `parameters`: the types of the entry's parameters as letters of `struct`: those of the function, the dims, and the
+    workspace if there is one. `size_entry`: the function that computes the bytes of the workspace from the numbers
+    among the parameters, see `codegen.Workspace`; if empty, they are `workspace_bytes`. `plan_at`: the position of the
+    plan among the parameters, or -1. `small_below`, `large_from`: calls whose arrays have fewer or at least so many
+    bytes in all are for the versions `SMALL` and `LARGE`; 0 if there is no such version. `elsewhere`, `in_order`: the
+    faults that say that a call is for the other part of the function, or for the version with sequential loops; or 0.
+    `addresses`: those of externs without a name.
     """
 
     code: Code
@@ -44,11 +43,11 @@ class Artifact:
     addresses: tuple[tuple[str, int], ...] = ()
 
     def loaded(self, known: Mapping[str, int]) -> Library:
-        """The code in this process; `known` are addresses of further externs. Raises KernelError for a missing one."""
+        """Loads the code; `known` has addresses of further externs. Raises KernelError for a missing one."""
         return library_of(self.code, {**dict(self.addresses), **known})
 
     def plain(self) -> Plain | None:
-        """What it is made of, as bytes, numbers, texts and tuples; None where it makes sense in this process alone."""
+        """The artifact as bytes, numbers, strings and tuples; None if it is valid in this process alone."""
         if self.addresses or not isinstance(self.code, Image):
             return None
         called = (self.entry, self.parameters, self.size_entry, self.size_parameters)
@@ -66,7 +65,7 @@ class Artifact:
 
     @classmethod
     def of_plain(cls, plain: Any) -> Artifact:
-        """The inverse of `plain`. Raises Damaged where what is given cannot be one."""
+        """The inverse of `plain`. Raises Damaged for other data."""
         try:
             image, *rest = plain
             made = cls(Image.of_plain(image), *rest)
@@ -87,7 +86,7 @@ class Artifact:
 
 
 def library_of(code: Code, known: Mapping[str, int]) -> Library:
-    """The code in this process. Raises KernelError for an extern that is missing."""
+    """Loads code into this process. Raises KernelError for a missing extern."""
     if isinstance(code, Image):
         return loaded(code, known)
     from tirlite.runtime.artifact.object_files import jit_loaded

@@ -1,4 +1,4 @@
-"""Makes artifacts and images of what codegen gives."""
+"""Makes artifacts and images from object files."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _SYMBOLS, _RELOCATIONS, _ZEROS = 2, 4, 8  # kinds of sections
 _WRITE, _ALLOCATE = 1, 2  # flags of sections
 _HEADER = 64  # bytes
 _UNDEFINED = 0
-_LOCAL = 0  # what other files do not see
+_LOCAL = 0  # binding of symbols that are not visible in other files
 _FUNCTION = 2
 
 _ADDRESS = 1  # R_X86_64_64
 _NEAR = (2, 4)  # PC32, PLT32
 _OF_WORDS = (9, 41, 42)  # GOTPCREL, GOTPCRELX, REX_GOTPCRELX
 
-# jmp *[the word behind it]
+# jmp *[rip + 2]: through the word that follows
 _JUMP = b"\xff\x25\x02\x00\x00\x00\xcc\xcc"
 
 
 class Unlinkable(Exception):
-    """Object files have something that no flat image can have."""
+    """The object files contain something that a flat image cannot express."""
 
 
 @record(guarded=False, eq=False)
 class _Section:
-    """A header of a section, as it lies in the file."""
+    """A section header, in the layout of the file."""
 
     name: int
     kind: int
@@ -70,7 +70,7 @@ class _Entry:
 
 
 class _Object:
-    """One file: its sections and symbols, and where sections lie in the image."""
+    """One object file: its sections and symbols, and the offsets of its sections in the image."""
 
     def __init__(self, data: bytes) -> None:
         if data[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", data, 16) != (_RELOCATABLE, _MACHINE):
@@ -103,14 +103,14 @@ class _Object:
         return bool(self.sections[number].flags & _WRITE) and not self.section_name(number).startswith(".data.rel.ro")
 
     def address(self, symbol: int) -> int:
-        """Where a symbol lies in the image."""
+        """The offset of a symbol in the image."""
         entry = self.symbols[symbol]
         if entry.section not in self.base:
             raise Unlinkable(f"the symbol `{self.symbol_name(symbol)}` in no section")
         return self.base[entry.section] + entry.value
 
     def shared(self) -> Iterator[tuple[str, int]]:
-        """The names and numbers of the symbols that other files may mean."""
+        """The names and numbers of the symbols that are visible to other files."""
         for number, each in enumerate(self.symbols):
             if each.section != _UNDEFINED and each.info >> 4 != _LOCAL:
                 yield self.symbol_name(number), number
@@ -121,7 +121,7 @@ class _Object:
                 yield Symbol(self.symbol_name(number), self.address(number), each.size)
 
     def _is_kept(self, section: _Section) -> bool:
-        # Nothing is thrown through a kernel.
+        # Unwind tables are not needed, as no exception passes through a kernel.
         return bool(section.flags & _ALLOCATE) and not self._text(self.section_names, section.name).startswith(".eh_")
 
     def _text(self, strings: _Section, at: int) -> str:
@@ -131,7 +131,7 @@ class _Object:
 
 @record(guarded=False)
 class _Symbol:
-    """A symbol by its number in the file that defines it; one from outside has no file, but a name."""
+    """A symbol, by its number in the file that defines it; an external one has a name and no file."""
 
     file: _Object | None
     number: int
@@ -145,7 +145,7 @@ class _Symbol:
 
 @record(guarded=False, eq=False)
 class _Relocation:
-    """Bytes of a section that depend on where a symbol lies."""
+    """A place in a section that depends on the address of a symbol."""
 
     file: _Object
     section: int
@@ -156,7 +156,7 @@ class _Relocation:
 
 
 def linked(objects: Sequence[bytes]) -> Image:
-    """The image of object files. Raises Unlinkable for another kind of file, and for what LLVM seldom makes."""
+    """Links object files to an image. Raises Unlinkable for other formats and for rare features."""
     return _Linker([_Object(data) for data in objects]).image()
 
 
@@ -164,7 +164,7 @@ class _Linker:
     def __init__(self, files: Sequence[_Object]) -> None:
         self.files = files
         self.shared = {name: _Symbol(file, number) for file in files for name, number in file.shared()}
-        self.words: dict[_Symbol, int] = {}  # where the words with the addresses of symbols lie
+        self.words: dict[_Symbol, int] = {}  # the offsets of words with the addresses of symbols (the GOT)
         self.slots: list[Slot] = []
 
     def image(self) -> Image:
@@ -188,13 +188,13 @@ class _Linker:
         for each in relocations:
             self._relocate(memory, each)
         functions = tuple(symbol for file in self.files for symbol in file.functions())
-        # What begins as zeros is not kept.
+        # Trailing zeros are not stored.
         data = bytes(memory[data_start:]).rstrip(b"\0")
         lines = self._lines({each.offset for each in functions})
         return Image(bytes(memory[:code_end]), data, end - data_start, tuple(self.slots), functions, lines)
 
     def _lines(self, heads: set[int]) -> tuple[Stretch, ...]:
-        """Where the code comes from, where that was asked for; functions begin at `heads`."""
+        """The source lines of the code, if the files have line tables; functions begin at `heads`."""
         lines: list[Stretch] = []
         for file in self.files:
             for number, section in enumerate(file.sections):
@@ -207,7 +207,7 @@ class _Linker:
         return tuple(lines)
 
     def _place(self, at: int, *, is_written: bool) -> int:
-        """Lays sections side by side from `at` on, and returns where they end."""
+        """Lays out sections from `at` on, and returns the end."""
         for file in self.files:
             for number in file.kept:
                 section = file.sections[number]
@@ -221,14 +221,14 @@ class _Linker:
         return at
 
     def _relocations(self, file: _Object, number: int) -> Iterator[_Relocation]:
-        """What is to be filled in, in one section."""
+        """The relocations of one section."""
         for section in file.sections:
             if section.kind == _RELOCATIONS and section.info == number:
                 for offset, info, addend in struct.iter_unpack("<QQq", file.bytes_of(section)):
                     yield _Relocation(file, number, offset, self._meant(file, info >> 32), info & 0xFFFFFFFF, addend)
 
     def _meant(self, file: _Object, symbol: int) -> _Symbol:
-        """The symbol in the file that defines it, if one does."""
+        """The symbol in the file that defines it, or an external one."""
         if not file.is_undefined(symbol):
             return _Symbol(file, symbol)
         name = file.symbol_name(symbol)
@@ -251,7 +251,7 @@ class _Linker:
         struct.pack_into("<i", memory, here, target + each.addend - here)
 
     def _hold(self, at: int, symbol: _Symbol, addend: int) -> None:
-        """Lets the word at `at` hold the address of a symbol."""
+        """Adds a slot that will hold the address of a symbol."""
         if symbol.file is None:
             self.slots.append(Slot(at, symbol.name, addend))
         else:
@@ -261,7 +261,7 @@ class _Linker:
 def artifact_of(
     func: PrimFunc, signature: Signature, lowered: Lowered, objects: Sequence[bytes], small_below: int, large_from: int
 ) -> Artifact:
-    """What `func` was compiled to; `signature` is that of its callers, who know nothing of a plan."""
+    """The artifact of a compiled function; `signature` is as callers see it, without the plan."""
     has_plan = shape_plan(func) is not None
     has_workspace = not lowered.workspace.is_empty
     dims = "q" * len(signature.dims)
@@ -286,12 +286,12 @@ def artifact_of(
 
 
 def _fault_of(is_asked: Callable[[Message], bool], lowered: Lowered) -> int:
-    """The first fault that is meant, or 0."""
+    """The number of the first such fault, or 0."""
     return next((k for k, each in enumerate(lowered.faults, 1) if is_asked(each)), 0)
 
 
 def code_of(objects: Sequence[bytes], symbols: Sequence[str], externs: Sequence[str] = ()) -> Code:
-    """Object files as one image, or as themselves where no image can be made of them."""
+    """Object files as one image, or as they are if they cannot be linked."""
     try:
         return linked(objects)
     except Unlinkable:
@@ -301,17 +301,17 @@ def code_of(objects: Sequence[bytes], symbols: Sequence[str], externs: Sequence[
 
 
 def letters_of(func: PrimFunc) -> str:
-    """The letters of `struct` for what the parameters are passed as."""
+    """The letters of `struct` for the types of the parameters."""
     return "".join(map(_letter, func.params))
 
 
 def _letter(param: Var | Buffer) -> str:
-    """What a parameter is passed as; a float of 16 bits comes as f32 and is rounded inside."""
+    """The letter of a parameter's type; a 16-bit float is passed as f32 and rounded inside."""
     return "P" if isinstance(param, Buffer) else letter_of(param.dtype)
 
 
 def letter_of(dtype: DType) -> str:
-    """The letter of `struct` for what a number of this type is passed as."""
+    """The letter of `struct` for the type that a number is passed as."""
     if dtype.is_float:
         return "d" if dtype.bits == 64 else "f"
     letter = {1: "b", 8: "b", 16: "h", 32: "i", 64: "q"}[dtype.bits]

@@ -1,8 +1,8 @@
-"""Tells gdb the names and lines of functions that are loaded from images: by the interface that it has for compilers.
+"""Registers the names and lines of loaded functions with gdb, by its JIT compilation interface.
 
 The debugger watches a function and a list in the process, `__jit_debug_register_code` and `__jit_debug_descriptor`.
-LLVM's library has both, though it shows them to debuggers alone, so they are looked up in its table of symbols. What is
-registered is a file of ELF in memory that holds symbols and a table of lines, and nothing else.
+LLVM's library has both but exports neither, so they are looked up in its symbol table. Each registered file is an ELF
+image in memory with only symbols and a line table.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SYMBOLS, _STRINGS, _NO_BITS = 2, 3, 8
 _ALLOCATED, _CODE = 2, 4
 _FUNCTION = 0x12  # global
 _REGISTER = 1
-_BITS = 1  # a section of bytes that mean something to others
+_BITS = 1  # PROGBITS
 _C99 = 0x0C
-# A section `.debug_abbrev`: of a unit its name, language, table of lines, first address and bytes; of a function its
-# name, first address and bytes; of a block the last two; of a label its name and address. Source: DWARF 4, section 7.5.
+# A section `.debug_abbrev`: a unit has name, language, line table, first address and size; a function has name, first
+# address and size; a block the last two; a label has name and address. Source: DWARF 4, section 7.5.
 _KINDS = b"".join(
     map(
         bytes.fromhex,
@@ -69,18 +69,18 @@ class _Descriptor(ctypes.Structure):
 
 @record
 class _Watched:
-    """Where the debugger looks."""
+    """The addresses of the function and the list that the debugger watches."""
 
     register: int
     descriptor: int
 
 
-# What gdb reads stays for as long as the process: images are seldom unloaded, and never one by one.
+# The files that gdb reads are kept for the life of the process: images are rarely unloaded.
 _KEPT: list[object] = []
 
 
 def tell_gdb(image: Image, base: int) -> bool:
-    """Registers the functions of an image that is loaded at `base`; False where LLVM's library has no such symbols."""
+    """Registers the functions of an image loaded at `base`; False if LLVM's library lacks the symbols."""
     watched = _watched()
     if watched is None:
         return False
@@ -97,7 +97,7 @@ def tell_gdb(image: Image, base: int) -> bool:
 
 
 def symbol_file(image: Image, base: int) -> bytes:
-    """An ELF file with the functions of an image at the address `base`, and their lines, and without the code."""
+    """An ELF file with the functions of an image at the address `base` and their lines, but no code."""
     names, table = b"\0", pack(_SYMBOL, 0, 0, 0, 0, 0, 0)
     for each in image.symbols:
         table += pack(_SYMBOL, len(names), _FUNCTION, 0, 1, base + each.offset, each.size)
@@ -134,14 +134,15 @@ def symbol_file(image: Image, base: int) -> bytes:
 
 def _unit(image: Image, base: int) -> bytes:
     """A section `.debug_info`: one unit with the functions of the image."""
-    # By the name of a unit gdb finds what else is in it.
+    # gdb looks a source file up by the name of the unit.
     name = image.lines[0].file.encode("utf-8", "surrogateescape")
     parts = b"\1" + name + b"\0" + pack("<HIQQ", _C99, 0, base, image.code_bytes)
     for each in image.symbols:
         start, end = each.offset, each.offset + each.size
         parts += b"\2" + each.name.encode() + b"\0" + pack("<QQ", base + start, each.size)
         for part in (part for part in image.lines if start <= part.start < end):
-            # gdb stops at one place of a line in each block, and a line of a loop is in several: vectors, and the rest.
+            # gdb stops at one address per line and block. A loop's line has several (vectorized and remainder loop), so
+            # each stretch gets a block of its own.
             label = f"line_{part.line}".encode() + b"\0" + pack("<Q", base + part.start)
             parts += b"\3" + pack("<QQ", base + part.start, part.end - part.start) + b"\4" + label + b"\0"
         parts += b"\0"
@@ -151,7 +152,7 @@ def _unit(image: Image, base: int) -> bytes:
 
 @cache
 def _watched() -> _Watched | None:
-    """The addresses in LLVM's library, which is loaded for them."""
+    """The addresses in LLVM's library, which is loaded for this."""
     from llvmlite import binding
 
     binding.get_host_cpu_name()  # the library is loaded by the first call
@@ -167,7 +168,7 @@ def _watched() -> _Watched | None:
 
 
 def _values(content: mmap, names: tuple[bytes, ...]) -> list[int]:
-    """The values of symbols of these names in a shared library, as far as it has them."""
+    """The values of symbols in a shared library, of those that it has."""
     _, _, _, _, _, _, table, _, _, _, _, size, count, _ = unpack_from(_HEADER, content)
     headers = [unpack_from(_SECTION, content, table + number * size) for number in range(count)]
     found = []

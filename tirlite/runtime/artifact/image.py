@@ -1,4 +1,4 @@
-"""A flat image of machine code: bytes that run wherever they lie, but for some words that loading fills in."""
+"""A flat image of position-independent machine code, with slots for addresses that loading fills in."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from tirlite.record import record
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.line_table import Stretch
 
-# Pages are at least as large, and the data of an image begin at a multiple of it.
+# The smallest page size; the data of an image begin at a multiple of it.
 PAGE = 1 << 12
 WORD = 8
-# The largest image that is believed in.
+# Larger images are taken for damaged.
 _MOST_BYTES = 1 << 31
 
 Plain: TypeAlias = "tuple[object, ...]"
 
 
 class Damaged(Exception):
-    """Plain data that no image or artifact has been."""
+    """Plain data that does not describe an image or artifact."""
 
 
 @record
 class Slot:
-    """A word at `offset` that holds an address: that of the extern `symbol`, or of the image itself, plus `addend`."""
+    """A word at `offset` for an address: that of the extern `symbol`, or of the image itself, plus `addend`."""
 
     offset: int
     symbol: str  # empty for the image itself
@@ -42,10 +42,10 @@ class Symbol:
 
 @record
 class Image:
-    """Code and constants in `code`, not written once its `slots` are filled; then `data`, which the code writes.
+    """Code and constants in `code`, which is read-only once the `slots` are filled, then `data`, which the code writes.
 
-    Both begin at a multiple of `PAGE`, data behind code. `data_bytes` counts those that begin as zeros too. Where the
-    code comes from is told in `lines` if it was asked for, and is not part of what an image is elsewhere.
+    Both begin at a multiple of `PAGE`, code first. `data_bytes` includes data that begin as zeros. `lines`: the source
+    lines of the code if requested; they are not part of its plain data.
     """
 
     code: bytes
@@ -57,27 +57,27 @@ class Image:
 
     @property
     def code_bytes(self) -> int:
-        """The bytes of whole pages that the code takes."""
+        """The size of the code in whole pages."""
         return -(-len(self.code) // PAGE) * PAGE
 
     @property
     def externs(self) -> tuple[str, ...]:
-        """The functions from outside that it calls, each once."""
+        """The external functions that it calls, each once."""
         return tuple(dict.fromkeys(slot.symbol for slot in self.slots if slot.symbol))
 
     def offset(self, name: str) -> int:
-        """Where the function of that name begins."""
+        """The offset of the function of that name."""
         return next(symbol.offset for symbol in self.symbols if symbol.name == name)
 
     def plain(self) -> Plain:
-        """What it is made of, as bytes, numbers, texts and tuples."""
+        """The image as bytes, numbers, strings and tuples."""
         slots = tuple((slot.offset, slot.symbol, slot.addend) for slot in self.slots)
         symbols = tuple((symbol.name, symbol.offset, symbol.size) for symbol in self.symbols)
         return self.code, self.data, self.data_bytes, slots, symbols
 
     @classmethod
     def of_plain(cls, plain: Any) -> Image:
-        """The inverse of `plain`. Raises Damaged where what is given cannot be one."""
+        """The inverse of `plain`. Raises Damaged for other data."""
         try:
             code, data, data_bytes, slots, symbols = plain
             made = cls(code, data, data_bytes, tuple(Slot(*each) for each in slots), tuple(Symbol(*s) for s in symbols))

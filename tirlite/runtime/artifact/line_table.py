@@ -1,4 +1,4 @@
-"""Lines of source by address: reads the table that LLVM puts into an object file, and writes one for debuggers.
+"""Source lines by address: reads the line table of an object file, and writes one for debuggers.
 
 Source: DWARF 4, section 6.2.
 """
@@ -15,13 +15,13 @@ _HEADER = struct.Struct("<IHIBBBbBB")
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN = 1, 2, 3, 4, 5
 _CONST_ADD_PC, _FIXED_ADVANCE_PC, _SET_ISA = 8, 9, 12
 _END_SEQUENCE, _SET_ADDRESS = 1, 2
-# How many operands the standard opcodes from 1 on have.
+# The number of operands of the standard opcodes, from 1 on.
 _OPERANDS = bytes((0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1))
 
 
 @record
 class Stretch:
-    """Code from one line: `start` and `end` are offsets in an image."""
+    """A range of code from one line; `start` and `end` are offsets in an image."""
 
     start: int
     end: int
@@ -30,10 +30,9 @@ class Stretch:
 
 
 def stretches_of(table: bytes, addresses: Mapping[int, int], heads: Container[int]) -> tuple[Stretch, ...]:
-    """What the section `.debug_line` tells, in order; `addresses` are those that the linker fills in, by their places.
-
-    Functions begin at `heads`, and a stretch goes over none: gdb would stop behind it. Raises ValueError for a table of
-    another version.
+    """The ranges in a section `.debug_line`, in order; `addresses`: those that relocations fill in, by offset.
+    No range extends over the start of a function (`heads`), as gdb would stop after it. Raises ValueError for a table
+    of another version.
     """
     found: list[Stretch] = []
     at = 0
@@ -57,7 +56,7 @@ def _add(found: list[Stretch], new: Stretch, heads: Container[int]) -> None:
 
 
 class _Reader:
-    """One program of a table."""
+    """The line program of one unit."""
 
     def __init__(self, table: bytes, at: int, addresses: Mapping[int, int]) -> None:
         self._data = table
@@ -75,7 +74,7 @@ class _Reader:
             self._files.append(f"{folders[folder - 1]}/{name}" if folder and not name.startswith("/") else name)
 
     def rows(self, end: int) -> Iterator[tuple[int, str, int, bool]]:
-        """Address, file, line, and whether it is the end of a sequence."""
+        """Yields address, file, line, and whether the sequence ends."""
         self._at = self._start
         address, file, line = 0, 1, 1
         while self._at < end:
@@ -143,7 +142,7 @@ class _Reader:
 def written_table(stretches: Sequence[Stretch], base: int) -> bytes:
     """A section `.debug_line` for code that is loaded at `base`."""
     files = {name: number for number, name in enumerate(dict.fromkeys(each.file for each in stretches), 1)}
-    # An opcode that moves both address and line would be the 13th.
+    # Special opcodes would start at the 13th; none is used.
     tail = bytes((1, 1, 1, 1, 1, len(_OPERANDS) + 1)) + _OPERANDS + b"\0"
     tail += b"".join(name.encode("utf-8", "surrogateescape") + b"\0\0\0\0" for name in files) + b"\0"
     body = bytearray()
@@ -166,7 +165,7 @@ def _address(address: int) -> bytes:
 
 
 def unsigned(value: int) -> bytes:
-    """The number in seven bits a byte, the lowest first."""
+    """A number in LEB128: seven bits per byte, lowest first."""
     made = bytearray()
     while value > 127:
         made.append(value & 127 | 128)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Native: TypeAlias = Callable[..., int]
 
-# The types of parameters by the letters of `struct`.
+# The C types of parameters, by the letters of `struct`.
 _TYPES: Mapping[str, type[ctypes._SimpleCData[Any]]] = {
     "P": ctypes.c_void_p,
     "b": ctypes.c_int8,
@@ -46,21 +46,21 @@ class UnknownSymbol(Message):
 
 
 class Library:
-    """Code that has been loaded into the process. It stays there as long as this object."""
+    """Code loaded into the process; it stays as long as this object."""
 
     def __init__(self, owner: object, addresses: Mapping[str, int]) -> None:
-        """`owner` keeps the code where it is; `addresses` are those of its functions."""
+        """`owner`: the object that keeps the code loaded. `addresses`: those of its functions."""
         self._owner = owner
         self._addresses = addresses
 
     def address(self, symbol: str) -> int:
-        """Where the function `symbol` is."""
+        """The address of the function `symbol`."""
         return self._addresses[symbol]
 
     def function(self, symbol: str, parameters: str) -> Native:
-        """The function `symbol`, which returns an i64; `parameters` are its types by the letters of `struct`.
+        """The function `symbol`, which returns an i64; `parameters` are its types as letters of `struct`.
 
-        Calls of it let other Python threads run.
+        Calls release the GIL.
         """
         address = self._addresses[symbol]
         if len(parameters) <= MOST_PARAMETERS:
@@ -75,14 +75,14 @@ class Library:
 
 
 def _slot(letter: str) -> str:
-    """How `struct` packs a value of this type into a slot of its own."""
+    """The `struct` format of a value in a slot of `SLOT_BYTES`."""
     return f"{'Q' if letter == 'P' else letter}{SLOT_BYTES - ctypes.sizeof(_TYPES[letter])}x"
 
 
 def loaded(image: Image, known: Mapping[str, int]) -> Library:
-    """The image in this process; `known` are the addresses of externs that have no name here.
+    """Loads an image; `known` are the addresses of externs that cannot be looked up by name.
 
-    Raises KernelError for an extern that is missing.
+    Raises KernelError for a missing extern.
     """
     from mmap import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, mmap  # not on every system
 
@@ -109,20 +109,20 @@ def loaded(image: Image, known: Mapping[str, int]) -> Library:
 
 
 def _tell_perf(image: Image, base: int) -> None:
-    """Adds the functions to the file in which perf looks for names of code that no file on disk holds.
+    """Adds the functions to the map file in which perf looks up names of JIT code.
 
-    Where lines are known, a function is one for each of its lines.
+    If lines are known, each line of a function is an entry of its own.
     """
     lines = [f"{base + start:x} {size:x} {name}\n" for start, size, name in _named(image)]
     with suppress(OSError):
-        # A link that another user has put there is not followed.
+        # Do not follow a symbolic link, which another user may have put there.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         with os.fdopen(os.open(f"/tmp/perf-{os.getpid()}.map", flags, 0o600), "w") as file:
             file.write("".join(lines))
 
 
 def _named(image: Image) -> Iterator[tuple[int, int, str]]:
-    """Stretches of the code, by their offsets and sizes, and what they are called."""
+    """The offset, size and name of each range of the code."""
     for symbol in image.symbols:
         at, end = symbol.offset, symbol.offset + symbol.size
         for each in image.lines:
@@ -136,11 +136,11 @@ def _named(image: Image) -> Iterator[tuple[int, int, str]]:
 
 
 def address_of(name: str) -> int:
-    """The address of a C function of this process. Raises KernelError where there is none."""
+    """The address of a C function in this process. Raises KernelError if there is none."""
     try:
         found = ctypes.cast(c_function(name), ctypes.c_void_p).value
     except AttributeError:
-        # What `llvmlite.binding.add_symbol` was told of is known there alone.
+        # Symbols added by `llvmlite.binding.add_symbol` are known only to LLVM.
         binding = sys.modules.get("llvmlite.binding")
         found = None if binding is None else binding.address_of_symbol(name)
     if not found:
@@ -149,8 +149,8 @@ def address_of(name: str) -> int:
 
 
 def c_function(name: str) -> ctypes._NamedFuncPointer:
-    """A C function of this process, as one of its own that ctypes calls. Raises AttributeError where there is none."""
-    # On Windows Python's own library knows of no others.
+    """A C function of this process, to be called by ctypes. Raises AttributeError if there is none."""
+    # On Windows, Python's library finds only its own symbols.
     libraries: list[ctypes.CDLL] = [ctypes.pythonapi]
     if os.name == "nt":
         libraries.append(ctypes.CDLL("ucrtbase"))

@@ -1,4 +1,4 @@
-"""Object files that LLVM itself links and loads: where they have another format than images are made of."""
+"""Object files that LLVM itself links and loads, on systems whose format images do not support."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @record
 class ObjectFiles:
-    """The bytes of object files, the functions that are asked of them, and those from outside that they call."""
+    """Object files, the functions that callers need from them, and the external functions that they call."""
 
     objects: tuple[bytes, ...]
     symbols: tuple[str, ...]
@@ -23,16 +23,16 @@ class ObjectFiles:
 
 
 def jit_loaded(code: ObjectFiles, known: Mapping[str, int]) -> Library:
-    """The objects in this process; `known` are the addresses of externs that have no name here.
+    """Loads the objects; `known` are the addresses of externs that cannot be looked up by name.
 
-    Raises KernelError for an extern that is missing.
+    Raises KernelError for a missing extern.
     """
     from llvmlite import binding
 
-    # The engine must outlive the code; the process has symbols for LLVM from its first engine on.
+    # The engine must outlive the code. Creating it also makes the process's symbols known to LLVM.
     engine = binding.create_lljit_compiler(_linker_machine())
     for name in code.externs:
-        # LLVM names a missing symbol only on the terminal.
+        # Check here, as LLVM reports a missing symbol only on stderr.
         if name not in known and binding.address_of_symbol(name) is None:
             raise UnknownSymbol(name).error()
     builder = binding.JITLibraryBuilder().add_current_process()
@@ -48,7 +48,7 @@ def jit_loaded(code: ObjectFiles, known: Mapping[str, int]) -> Library:
 
 @cache
 def _linker_machine() -> TargetMachine:
-    """What an engine takes for the machine: linking needs no features, and LLVM reads the list of them for a while."""
+    """The target machine of an engine, without features, which linking does not need and LLVM parses slowly."""
     from llvmlite import binding
 
     return binding.Target.from_default_triple().create_target_machine()

@@ -1,10 +1,9 @@
-"""Writes the LLVM text of the functions that programs call: they check what they are given, and call the kernel.
+"""Writes the LLVM text of the functions that programs call: they check arguments and call the kernel.
 
-`NAME(ctx, parameters, dims, weights, arena)` returns 0 or a status, `NAME_arena_bytes(numbers, dims)` the bytes that
-the arena has to have, and `NAME_message(status)` what a status means.
-
-Parallel loops are handed to the program's own threads, by the callback in `ctx`. Where it is kept while the kernel runs
-is a variable of the thread: so the code between knows nothing of it, and calls in several threads do not meet.
+`NAME(ctx, parameters, dims, weights, arena)` returns 0 or a status, `NAME_arena_bytes(numbers, dims)` the size of the
+arena, and `NAME_message(status)` the text of a status.
+Parallel loops run on the program's own threads, by the callback in `ctx`. While the kernel runs, `ctx` is in a
+thread-local variable, so that the kernel's code need not pass it on and concurrent calls do not interfere.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _OWN = {
     NO_ARENA: "the arena is missing, or not aligned",
 }
 _KINDS = {"P": "ptr", "b": "i8", "h": "i16", "i": "i32", "q": "i64", "f": "float", "d": "double"}
-_LARGEST = (1 << 47) - 1  # of a dim of a shape
+_LARGEST = (1 << 47) - 1  # the largest dim
 
 _MEMORY = """
 @tirlite.top = internal thread_local global ptr null
@@ -104,10 +103,10 @@ _JOB_IN_PARTS = """store ptr %task, ptr %job
 
 @record
 class Weights:
-    """Constants in one block: where each of some parameters lies in it, and the file that goes into the object."""
+    """Constants in one block: the offset of each parameter's array, and the file embedded into the object."""
 
     offsets: dict[str, int]
-    embedded: str | None  # the path; None where callers hand the block over
+    embedded: str | None  # the path; None if callers pass the block
 
 
 def wrapper_text(
@@ -118,7 +117,7 @@ def wrapper_text(
     messages: Sequence[str],
     workers: int,
 ) -> str:
-    """The module. `messages` are those of the kernel's faults, in order."""
+    """The module; `messages` are those of the kernel's faults, in order."""
     return "\n".join(
         [
             _surroundings(lowered),
@@ -131,7 +130,7 @@ def wrapper_text(
 
 
 def arena_need(lowered: Lowered, workers: int) -> int:
-    """The bytes at the beginning of the arena that stand for a heap: a part for the caller and one for each worker."""
+    """The bytes at the start of the arena that serve as a heap: one part for the caller and one for each worker."""
     return _part(lowered) * (1 + workers * lowered.needs_pool)
 
 
@@ -140,7 +139,7 @@ def _part(lowered: Lowered) -> int:
 
 
 def _surroundings(lowered: Lowered) -> str:
-    """What stands for the heap and the pool of threads."""
+    """The functions that replace the heap and the pool of threads."""
     part = _part(lowered)
     memory = _MEMORY.replace("TAKE", TAKE).replace("GIVE", GIVE).replace("PART", str(part)) if part else ""
     job = _JOB_IN_PARTS if part else _PLAIN_JOB
@@ -148,7 +147,7 @@ def _surroundings(lowered: Lowered) -> str:
 
 
 def _embedded(path: str) -> str:
-    """The block of constants as a part of the object."""
+    """The block of constants as a section of the object."""
     spelled = path.replace("\\", "\\5C\\5C").replace('"', "\\5C\\22")
     lines = (
         ".section .rodata.tirlite,\\22a\\22,@progbits",
@@ -188,7 +187,7 @@ def _entry(name: str, signature: Signature, lowered: Lowered, weights: Weights |
     if not lowered.workspace.is_empty:
         lines.append(f"  %workspace = getelementptr i8, ptr %arena, i64 {need}")
         operands.append("ptr %workspace")
-    # One that takes a record of its parameters has them one by one in the function below.
+    # If the entry takes a record of its parameters, call the function below it, which takes them one by one.
     inner = f"{lowered.name}_unpacked" if len(operands) > MOST_PARAMETERS else lowered.name
     call = f"  %fault = call i64 @{inner}({', '.join(operands)})"
     kinds = ", ".join(each.split(" ")[0] for each in operands)
@@ -199,7 +198,7 @@ def _entry(name: str, signature: Signature, lowered: Lowered, weights: Weights |
 
 
 def _surrounded(call: str, lowered: Lowered) -> list[str]:
-    """The call with the variables of the thread as it takes them, which have their values of before afterwards."""
+    """The call, with thread-local variables set before and restored after it."""
     values = {"tirlite.top": "%arena"} if lowered.heap.bytes else {}
     lines = []
     if lowered.needs_pool:
@@ -241,7 +240,7 @@ def _arena_checked(alignment: int) -> list[str]:
 
 
 def _sizes_checked(signature: Signature, refusal: str, then: str) -> list[str]:
-    """Blocks from `sizes` on that refuse dims against their facts, and go to `then`."""
+    """Blocks from `sizes` on that check dims against their facts, and go on at `then`."""
     lines = ["sizes:", "  %fits = and i1 true, true"]
     last = "%fits"
     for place, var in enumerate(signature.dims):

@@ -62,7 +62,7 @@ enum {{
 
 @record
 class Exported:
-    """What the header tells beside the parameters; bytes of the weights, `-1` where the object has them or none are."""
+    """What the header says besides the parameters; `weight_bytes` is -1 without a file of weights."""
 
     name: str
     alignment: int  # of the arena, in bytes
@@ -107,7 +107,7 @@ def header_text(signature: Signature, made: Exported) -> str:
 
 
 def _numbers(made: Exported) -> list[str]:
-    """What a program asks of the function when it is compiled."""
+    """The constants that a program needs at compile time."""
     name = made.name.upper()
     lines = [
         f"/* The most workers that a parallel loop asks for; {made.name}_arena_bytes counts them. */",
@@ -154,7 +154,7 @@ def _params_told(signature: Signature, constants: frozenset[str]) -> list[str]:
 
 
 def cmake_text(name: str) -> str:
-    """What CMakeLists.txt includes, for a target to link `NAME`."""
+    """The CMake snippet that defines the target `NAME`."""
     return f"""\
 add_library({name} OBJECT IMPORTED GLOBAL)
 set_target_properties({name} PROPERTIES
@@ -165,7 +165,7 @@ set_target_properties({name} PROPERTIES
 
 
 def _c_type(param: Var | Buffer, *, is_written: bool) -> str:
-    """What stands in front of a parameter's name."""
+    """The C type in front of a parameter's name."""
     dtype, is_number = param.dtype, isinstance(param, Var)
     if dtype.is_float:
         kind = {64: "double", 32: "float"}.get(dtype.bits, "float" if is_number else "uint16_t")
@@ -195,9 +195,9 @@ using virtual void volatile wchar_t while xor xor_eq
 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t tirlite_ctx tirlite_task
 """
 C_WORDS = frozenset(_C_AND_CPP.split())
-# Macros of C and its library, and what the header calls its own.
+# Macros of C and its library, and the header's own names.
 _MACROS = re.compile("errno|linux|unix|I|NULL|U?INT(8|16|32|64|MAX|PTR|_)\\w*|TIRLITE_\\w*")
-# What the C library calls functions of its own: a program would take ours for these.
+# Functions of the C library: an exported function of such a name would replace it in the program.
 _C_FUNCTIONS = """
 abort abs acos acosh asin asinh atan atan2 atanh atexit atof atoi bsearch calloc cbrt ceil copysign cos cosh div erf
 erfc exit exp exp2 expm1 fabs fclose fdim fflush floor fma fmax fmin fmod fopen fprintf fputs fread free frexp fwrite
@@ -207,12 +207,12 @@ scanf select send setbuf signal sin sinh sleep sprintf sqrt srand strlen strtol 
 write y0 y1 yn
 """
 _C_LIBRARY = frozenset(_C_FUNCTIONS.split())
-# Of our own parameters.
+# Names of the wrapper's own parameters.
 _TAKEN = frozenset(("ctx", "weights", "arena"))
 
 
 def _names_in_c(names: Iterable[str]) -> dict[str, str]:
-    """Parameters' names in C; in prototypes alone, so that letters that C does not have may be replaced."""
+    """The parameters' names in C; as they occur only in prototypes, letters that C lacks may be replaced."""
     found: dict[str, str] = {}
     for name in names:
         plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
@@ -222,7 +222,7 @@ def _names_in_c(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-_LINE = 64  # bytes that constants are aligned to
+_LINE = 64  # the alignment of constants
 
 
 class NotExportable(Message):
@@ -259,10 +259,10 @@ def export(
     constants: Mapping[str, Array],
     embed: bool,
 ) -> tuple[Path, ...]:
-    """The paths of the object, the header, the CMake snippet and the weights, if they are a file.
+    """Writes the files, and returns their paths: object, header, CMake snippet, and weights if they are a file.
 
-    `func` is the function after the passes, `constants` are arrays for some parameters, which go into the object with
-    `embed`. Raises KernelError for what no program could run; `demand_options` has passed name and machine.
+    `func`: the function after the passes. `constants`: arrays for some parameters; `embed` puts them into the object.
+    Raises KernelError for code that no program could run; `demand_options` must have accepted name and machine.
     """
     if shape_plan(func) is not None:
         advice = "compile it with another strategy than per_shape"
@@ -292,9 +292,9 @@ def export(
 
 @contextmanager
 def _begun(path: Path, *, stays: bool = True) -> Iterator[Path]:
-    """A file to write beside `path`, whose place it takes at the end if it stays: where all goes well, and else not.
-
-    A link is replaced, not what it leads to. Errors name `path`, which Python's do not where a disk is full.
+    """A temporary file beside `path`, which replaces it at the end unless an error occurs or `stays` is false.
+    A symbolic link is replaced, not its target. OSErrors are given the name `path`, which Python omits if a disk is
+    full.
     """
     begun = path.with_name(f".tirlite-{getpid()}-{get_ident()}{path.suffix}")
     try:
@@ -310,7 +310,7 @@ def _begun(path: Path, *, stays: bool = True) -> Iterator[Path]:
 
 
 def demand_options(name: object, machine: str, weights: object, *, are_some: bool) -> None:
-    """Raises CallValueError for a name that C does not take, an unknown machine, and weights in such code."""
+    """Raises CallValueError for an invalid C name, an unknown machine, or weights that cannot be stored as asked."""
     is_name = isinstance(name, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]{,199}", name, re.ASCII)
     if not isinstance(name, str) or not is_name or name in C_WORDS or _MACROS.fullmatch(name):
         raise BadExport("the name", shown(name), "give one that C takes: `name=`").error()
@@ -338,7 +338,7 @@ def _demand_exportable(kernel: str, lowered: Lowered) -> None:
 
 
 def _messages(lowered: Lowered) -> list[str]:
-    """What each fault says, without the values that belong to it."""
+    """The text of each fault, without its values."""
     texts = []
     for number, fault in enumerate(lowered.faults, 1):
         report = lowered.reports.get(number)
@@ -354,7 +354,7 @@ def _messages(lowered: Lowered) -> list[str]:
 
 
 def _write_weights(path: Path, constants: Mapping[str, Array]) -> dict[str, int]:
-    """Writes the arrays one after another, and returns where each begins."""
+    """Writes the arrays one after another, and returns their offsets."""
     offsets = {}
     with path.open("wb") as file:
         for name, array in constants.items():
