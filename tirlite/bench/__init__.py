@@ -1,1 +1,1 @@
-"""What measures tirlite: the commands `bench` and `onnx-coverage`, in a checkout alone."""
+"""Measures tirlite: the commands `bench` and `onnx-coverage`, which exist only in a checkout."""

@@ -1,4 +1,4 @@
-"""`tirlite bench WHAT`: figures, each with its bar."""
+"""`tirlite bench WHAT`: measured figures, each with its bar."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tirlite.cli.options import add_known, add_several, seconds, whole
 from tirlite.cli.progress import printed
 from tirlite.show.environment import without_cache
 
-# What gives figures one by one: help, description, what is less in a quick run, and MODULE:FUNCTION.
+# The benches of single figures: help, description, what a quick run reduces, and MODULE:FUNCTION.
 _FIGURES = {
     "compile": (
         "the speed of the compiler: import, first result, calls, passes, extreme programs",
@@ -90,12 +90,12 @@ def _add_kernels(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _counts(text: str) -> list[int]:
-    """Numbers of threads, with commas between them."""
+    """Numbers of threads, separated by commas."""
     return [whole(1, 1024)(each) for each in text.split(",")]
 
 
 def _peers(text: str) -> str:
-    """Names of peers that are installed, with commas between them."""
+    """Names of installed peers, separated by commas."""
     from tirlite.bench.peers import PEERS, is_installed
 
     for name in filter(None, text.split(",")):
@@ -107,7 +107,7 @@ def _peers(text: str) -> str:
 
 
 def _workload(text: str) -> str:
-    """A part of the name of a workload, as a table prints it or as it is typed."""
+    """Part of a workload's name, as printed or as typed."""
     from tirlite.bench.workloads import workloads
 
     names = {name: None for quick in (False, True) for name in workloads(quick=quick)}
@@ -156,7 +156,7 @@ def _add_storage(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _finish(bench: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], quick: str) -> None:
-    """Adds what all benches have: `quick` says what is less when they only show that they work."""
+    """Adds the options of all benches; `quick` says what a quick run reduces."""
     bench.add_argument("--json", action="store_true", help="print JSON")
     bench.add_argument("--quick", action="store_true", help=f"{quick}, to see that it works")
 
@@ -185,7 +185,7 @@ def run_graphs(arguments: argparse.Namespace) -> int:
     constants = parsed_constants(arguments.constant)
     dims = dims_of_model(arguments.models, parsed_dims(arguments.bind, "--bind"), arguments.facts)
     sizes = ModelSizes(parsed_values(arguments.dim), dims, constants)
-    if arguments.models or sizes.values:  # a dim without a model is refused there
+    if arguments.models or sizes.values:  # `model_rows` refuses a dim without a model
         measured = model_rows(arguments.models, sizes, runs)
     else:
         measured = graph_rows((make() for make in networks.values()), runs)
@@ -193,7 +193,7 @@ def run_graphs(arguments: argparse.Namespace) -> int:
 
 
 def _run_figures(figures: str, arguments: argparse.Namespace) -> int:
-    """Prints the figures of MODULE:FUNCTION once all of them are measured, or Ctrl-C has come."""
+    """Prints the figures of MODULE:FUNCTION once all are measured, or at Ctrl-C."""
     from tirlite.bench.figures import figures_json, figures_text
 
     module, _, function = figures.partition(":")

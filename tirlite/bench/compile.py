@@ -26,7 +26,7 @@ from tirlite.ir import Builder, PrimFunc, Var, f32, i64
 from tirlite.rewrite import default_pipeline, run_pipeline
 from tirlite.sizes import Dim
 
-# Runs Python with these arguments in a process of its own, and gives what it prints.
+# Runs Python with these arguments in a new process, and returns its output.
 Fresh: TypeAlias = Callable[..., str]
 
 # Bars in milliseconds, microseconds and seconds; sizes in temporaries, terms, statements and loops.
@@ -45,10 +45,10 @@ _EXTREMES = {
 
 
 def compiler_figures(*, quick: bool = False) -> Iterator[Figure]:
-    """All figures, one after the other as they are measured. `quick` takes small sizes and runs everything once."""
+    """Yields all figures as they are measured. `quick` takes small sizes and runs everything once."""
     runs, scale = (1, 50) if quick else (7, 1)
     with TemporaryDirectory() as compiled:
-        # Modules are found compiled, as those of an installed package are, whatever is set here.
+        # Use compiled modules, like an installed package, whatever this process's settings are.
         fresh = partial(_fresh, {} if quick else {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""})
         yield from _imports(fresh, runs)
         yield from _first_result(fresh, runs)
@@ -87,7 +87,7 @@ def _first_result(fresh: Fresh, runs: int) -> Iterator[Figure]:
 
 
 def _from_cache(fresh: Fresh, runs: int) -> Iterator[Figure]:
-    """A process that finds the kernel on disk."""
+    """A process that finds the kernel in the cache on disk."""
     with TemporaryDirectory() as folder:
         settings = {"TIRLITE_CACHE": f"{folder}/cache"}
         fresh("-m", "tirlite.bench.probes.first_call", more=settings)
@@ -99,7 +99,7 @@ def _from_cache(fresh: Fresh, runs: int) -> Iterator[Figure]:
 
 
 def _network(fresh: Fresh, runs: int, blocks: int) -> Iterator[Figure]:
-    """Processes that read a network from its file: one that compiles it, and others that find it on disk."""
+    """Processes that read a network from its file: one compiles it, the others find it in the cache."""
     if find_spec("onnx") is None:
         return
     name = "ResNet-50" if blocks else "the first layer of ResNet-50"
@@ -121,7 +121,7 @@ def _network(fresh: Fresh, runs: int, blocks: int) -> Iterator[Figure]:
 
 
 def _calls(runs: int) -> Iterator[Figure]:
-    """Calls of a new kernel, and of one that has been called often, for which a compiled function does the checks."""
+    """Calls of a new kernel, and of one that has been called often and has a quick call."""
     kernel = driver.compile(_vector_add())
     arrays = [np.ones(16, np.float32) for _ in range(3)]
     kernel(*arrays)
@@ -139,7 +139,7 @@ def _calls(runs: int) -> Iterator[Figure]:
 
 
 def _passes(sizes: Sequence[int], runs: int) -> Iterator[Figure]:
-    """The last of `sizes` is that of the bars; growth is taken over the others."""
+    """The bars are for the last of `sizes`; growth is measured over the others."""
     for shape, make in SHAPES.items():
         seconds = []
         for size in sizes:
@@ -174,7 +174,7 @@ def _vector_add() -> PrimFunc:
 
 
 def _found(fresh: Fresh, runs: int, probe: str, more: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
-    """What this many processes find. Where they are several, one goes before them and reads files from disk."""
+    """The results of `runs` processes; if there are several, an additional first one warms the file cache."""
     if runs > 1:
         fresh("-m", probe, more=more)
     for _ in range(runs):
@@ -182,7 +182,7 @@ def _found(fresh: Fresh, runs: int, probe: str, more: Mapping[str, str] | None =
 
 
 def _fresh(settings: Mapping[str, str], *arguments: str, more: Mapping[str, str] | None = None) -> str:
-    """What a new Python process that sees this tirlite prints, with these variables in its environment."""
+    """The output of a new Python process that imports this tirlite, with these environment variables."""
     home = str(Path(tirlite.__file__).parent.parent)
     paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **settings, **(more or {})}
@@ -191,5 +191,5 @@ def _fresh(settings: Mapping[str, str], *arguments: str, more: Mapping[str, str]
 
 
 def _exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
-    """The slope of a straight line through the points, both axes logarithmic."""
+    """The slope of the regression line in a log-log plot."""
     return linear_regression(list(map(log, sizes)), list(map(log, seconds))).slope

@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 # Annotations like `tl.f32[n]` are not types to mypy.
-"""The kernels of `bench kernels`: definitions, with reductions said and permissions given, and no schedule."""
+"""The kernels of `bench kernels`: definitions with reductions and permissions, without schedules."""
 
 from __future__ import annotations
 
@@ -214,9 +214,9 @@ def spmv(values: tl.f32[k], columns: tl.i32[k], starts: tl.i32[n + 1], x: tl.f32
 
 @tl.kernel
 def forks(nothing: tl.i64[1], times: tl.i64, y: tl.i64[16]):
-    """`times` parallel loops, one after the other, so that what is measured is the handing out.
+    """Runs `times` parallel loops one after the other, so that the cost of starting them is measured.
 
-    That their inner loops are empty is known when they run alone.
+    That their inner loops are empty is known only at run time.
     """
     for _ in range(times):
         for i in tl.parallel(16):

@@ -1,4 +1,4 @@
-"""Writes measured figures as a table for people or as JSON for machines."""
+"""Formats measured figures as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tirlite.show import table
 
 @record
 class Figure:
-    """One thing measured: smaller is better, and `bar` is where it is good enough. `value` is None where it failed."""
+    """One measured value, smaller is better; `bar` is the value that is good enough. `value` is None if it failed."""
 
     name: str
     value: float | None
@@ -25,7 +25,7 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the bar was reached; None where there is none."""
+        """Whether the bar was reached; None if there is none."""
         if self.value is None:
             return False
         return None if self.bar is None else self.value <= self.bar
@@ -35,7 +35,7 @@ VERDICT = {True: "yes", False: "NO", None: ""}
 
 
 def figures_text(figures: Sequence[Figure]) -> str:
-    """A table, with the machine that it holds for."""
+    """The machine, and a table."""
     rows = [
         (
             figure.name,
@@ -50,13 +50,13 @@ def figures_text(figures: Sequence[Figure]) -> str:
 
 
 def figures_json(figures: Sequence[Figure]) -> str:
-    """One object: the machine, and the list of figures."""
+    """One JSON object: the machine, and the list of figures."""
     listed = [{**asdict(figure), "met": figure.met} for figure in figures]
     return as_json(figures=listed)
 
 
 def as_json(**parts: object) -> str:
-    """One object: the machine, and what was measured there."""
+    """One JSON object: the machine, and the measured parts."""
     return json.dumps({"machine": machine(), **parts}, indent=1)
 
 
@@ -65,7 +65,7 @@ def machine_text() -> str:
 
 
 def machine() -> dict[str, str]:
-    """What the figures hold for. On a machine that does other work meanwhile, told by its load, they are too high."""
+    """The machine that the figures are for. If its load is high, the figures are too high."""
     return {
         "Python": platform.python_version(),
         "numpy": version("numpy"),
@@ -77,7 +77,7 @@ def machine() -> dict[str, str]:
 
 
 def _number(value: float) -> str:
-    """Three digits that count, thousands apart."""
+    """A number with three significant digits, thousands separated."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""Measures kernels of the gallery, built in several ways and called in turn: by checks, by workers, by rules."""
+"""Measures kernels of the gallery in several builds, called in turns: with checks, workers or other schedules."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from tirlite.kernels.gallery import CASES
 from tirlite.rewrite.normalize import Normalize
 from tirlite.target import Target
 
-# How much slower checked code may be, and the microseconds of a fork, which are taken over this many.
+# The bars for the slowdown of checked code, and for the microseconds of a fork, averaged over `FORKS`.
 DEBUG_BAR, FORK_BAR = 10.0, 1.0
 FORKS = 2000
 
-# Large enough for a call to take some tens of microseconds, small enough for most to stay in the caches.
+# Sizes for calls of some tens of microseconds, mostly within the caches.
 SMALL: Mapping[str, tuple[int, ...]] = {
     "smoothstep": (1 << 16,),
     "gated": (1 << 16,),
@@ -62,7 +62,7 @@ SMALL: Mapping[str, tuple[int, ...]] = {
     "block_sum": (1 << 16,),
     "block_transpose": (256, 256),
 }
-# Large enough for a call to take a millisecond or more.
+# Sizes for calls of a millisecond or more.
 LARGE: Mapping[str, tuple[int, ...]] = {
     "smoothstep": (1 << 21,),
     "gated": (1 << 21,),
@@ -86,7 +86,7 @@ LARGE: Mapping[str, tuple[int, ...]] = {
 def in_turn(
     case: Case, builds: Sequence[driver.Kernel], sizes: Mapping[str, tuple[int, ...]], runs: int, *, quick: bool
 ) -> tuple[list[float], str]:
-    """The median seconds of each build of a kernel, and the size that it has; `quick` takes the tests' small size."""
+    """The median seconds of each build of a kernel, and the size used; `quick` takes the tests' small size."""
     size = case.sizes[-1] if quick else sizes[case.kernel.name]
     arguments = case.inputs(np.random.default_rng(0), *size)
     seconds = medians([partial(build, *arguments) for build in builds], 3 if quick else runs)
@@ -94,9 +94,9 @@ def in_turn(
 
 
 def debug_figures(*, quick: bool = False) -> Iterator[Figure]:
-    """How many times as long each kernel takes with `debug=True`.
+    """The slowdown of each kernel with `debug=True`.
 
-    Both run on one worker, as parallel loops of checked code run in order.
+    Both builds run on one worker, as checked code runs parallel loops sequentially.
     """
     target = Target.host(workers=1)
     for case in CASES:
@@ -107,7 +107,7 @@ def debug_figures(*, quick: bool = False) -> Iterator[Figure]:
 
 
 def parallel_figures(workers: int, *, quick: bool = False) -> Iterator[Figure]:
-    """What a fork costs, and what is left of the time of kernels with parallel loops on one worker with this many."""
+    """The cost of a fork, and the time of each parallel kernel on `workers` relative to one worker."""
     targets = [Target.host(workers=1), Target.host(workers=workers)]
     yield _fork(targets, quick=quick)
     for case in CASES:
@@ -120,7 +120,7 @@ def parallel_figures(workers: int, *, quick: bool = False) -> Iterator[Figure]:
 
 
 def _fork(targets: Sequence[Target], *, quick: bool) -> Figure:
-    """What it costs to hand out a loop and to wait for its end."""
+    """The cost of starting a parallel loop and waiting for its end."""
     builds = [driver.compile(forks, target=target) for target in targets]
     times = 10 if quick else FORKS
     arguments = (np.zeros(1, np.int64), times, np.zeros(16, np.int64))
@@ -130,9 +130,9 @@ def _fork(targets: Sequence[Target], *, quick: bool) -> Figure:
 
 
 def compact_figures(*, quick: bool = False) -> Iterator[Figure]:
-    """What is left of each kernel's time where little is left of temporaries, and of all kernels' times.
+    """The time of each kernel with `schedule="compact"` relative to the default, and their mean.
 
-    For kernels with storage to be planned, on one worker.
+    For kernels with temporaries, on one worker.
     """
     target = Target.host(workers=1)
     ratios: list[float] = []
@@ -146,11 +146,11 @@ def compact_figures(*, quick: bool = False) -> Iterator[Figure]:
     yield Figure("all of them", geometric_mean(ratios), "x", None, "mean of these kernels")
 
 
-# The most that one kernel, and that all of them together, may take for it.
+# The bars for the slowdown by safety, of one kernel and in the mean.
 SAFETY_BAR, SAFETY_BAR_IN_ALL = 1.25, 1.05
-# Accesses that are neither proved nor decided outside of all loops, and what code and compile time may grow.
+# The bars for the share of accesses checked inside loops, and for the growth of code and compile time.
 MOST_CHECKED, MOST_CODE = 0.05, 1.1
-# The extents of arrays for kernels of which no more is known.
+# The extents of arrays for kernels from files.
 _EXTENT = 24
 _COMPILED: Mapping[str, Callable[..., driver.Kernel]] = MappingProxyType(
     {"": driver.compile, ", loops as written": partial(driver.compile, schedule=None)}
@@ -158,12 +158,12 @@ _COMPILED: Mapping[str, Callable[..., driver.Kernel]] = MappingProxyType(
 
 
 def safety_figures(files: Sequence[Path] = (), *, quick: bool = False) -> Iterator[Figure]:
-    """Ratios of medians of calls in turn, one a kernel and their mean; the growth of code and of the time to compile it
-    where all is proved; accesses in the source, and as executed, of the gallery and of other files with kernels.
-
-    `quick` takes the tests' small sizes.
+    """The cost of safety: run time, code size, compile time, and the shares of accesses checked.
+    The slowdown of each kernel and in the mean, from calls in turns; the growth of code and compile time where all
+    accesses are proved; the accesses in the source and as executed, of the gallery and of kernels in `files`. `quick`
+    takes the tests' small sizes.
     """
-    given = {file: kernels_in(file).values() for file in files}  # what is no file is told before all is measured
+    given = {file: kernels_in(file).values() for file in files}  # first, so that errors come before measuring
     for loops, compiled in _COMPILED.items():
         ratios: list[float] = []
         for case in CASES:
@@ -182,7 +182,7 @@ def safety_figures(files: Sequence[Path] = (), *, quick: bool = False) -> Iterat
 
 
 def _code(runs: int) -> Iterator[Figure]:
-    """How much longer code is, and takes to make, for kernels in which all accesses are proved."""
+    """The growth of code and of compile time for kernels in which all accesses are proved."""
     clean = [case.kernel for case in CASES if case.kernel.safety.count("proved") == len(case.kernel.safety)]
     code, ratios = Counter[bool](), []
     for kernel in clean:
@@ -201,7 +201,7 @@ def _code(runs: int) -> Iterator[Figure]:
 
 
 def _accesses(calls: dict[driver.Kernel, Sequence[object]], where: str) -> Iterator[Figure]:
-    """What share of accesses is checked inside of loops: by those in the source, and by those that a call makes."""
+    """The share of accesses checked inside loops: of those in the source, and of those executed in a call."""
     in_source, in_calls = Counter[str](), Counter[str]()
     for kernel, arguments in calls.items():
         report = kernel.safety
@@ -214,9 +214,9 @@ def _accesses(calls: dict[driver.Kernel, Sequence[object]], where: str) -> Itera
 
 
 def executed(kernel: driver.Kernel, arguments: Sequence[object]) -> Counter[str]:
-    """How many accesses of a call, without those of what it calls, are "proved", "decided" or "checked".
+    """How many accesses of a call, without its callees, are "proved", "decided" or "checked".
 
-    Those of a statement count as often as it runs, whatever its conditions leave out, on loops as they are written.
+    Accesses of a statement count as often as it runs, even those under its conditions, with the loops as written.
     """
     facts = Facts(Normalize()(kernel.ir))
     verdicts: dict[Node, Verdict] = {}
@@ -236,7 +236,7 @@ def executed(kernel: driver.Kernel, arguments: Sequence[object]) -> Counter[str]
 
 
 def _runs(func: PrimFunc, stmts: Sequence[Stmt], arguments: Sequence[object]) -> np.ndarray:
-    """How often each of some statements runs in a call."""
+    """How often each of the statements runs in a call."""
     counts = Buffer("times_run", i64, (const(max(len(stmts), 1), i64),))
     places = {stmt: place for place, stmt in enumerate(stmts)}
     met: list[Stmt] = []
@@ -263,12 +263,12 @@ def _runs(func: PrimFunc, stmts: Sequence[Stmt], arguments: Sequence[object]) ->
 
 
 def _without_barrier(node: Evaluate) -> Stmt:
-    """Threads run one after another here: what they compute is not looked at."""
+    """Removes barriers, as threads run one after another here and results do not matter."""
     return SeqStmt() if isinstance(node.value, Call) and node.value.op is Op.BARRIER else node
 
 
 def plain_arguments(func: PrimFunc, extent: int) -> list[object]:
-    """Arguments of a function without its outputs, whose dims are all `extent`: integers rise, and stay below it."""
+    """Arguments of a function without its outputs, all dims being `extent`; integers rise, and stay below it."""
     values = dict.fromkeys(func.dims, extent)
     found: list[object] = []
     for param in func.params:

@@ -1,6 +1,6 @@
-"""Measures networks: the bytes of their storage under each planner, and the times to compile and to run them.
+"""Measures networks: bytes under each planner, and times to compile and to run.
 
-ONNX models have rows as networks of the gallery do, beside what onnxruntime needs for them.
+ONNX models get the same rows, and the figures of onnxruntime beside them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from tirlite.sizes import Size, SizeLike, evaluate
 from tirlite.sizes.evaluate import as_number
 from tirlite.target import Target
 
-# One for each of five ways to plan storage: slots of a loop nest, tokens of a graph, a region of an explicit program,
-# groups of a runtime, offsets of a whole program; and the last of them anew at each shape.
+# The ways to plan storage: slots of a loop nest, tokens of a graph, a region of an explicit program, groups of a static
+# runtime, offsets of a whole program, and the last anew for each shape.
 PLANNERS = ("share", "graph", "coalesce", "group", "auto", "per_shape")
 COMPILE_BAR = 30.0
 SHORT_MS = 0.05
@@ -42,9 +42,9 @@ SHORT_MS = 0.05
 
 @record
 class Peer:
-    """onnxruntime: milliseconds of a call by the number of threads, and the bytes of its planned block if it tells.
-
-    `ratios` are tirlite's milliseconds over these, `noise` those of a second turn of onnxruntime.
+    """onnxruntime's milliseconds per call by number of threads, and the bytes of its planned block if known.
+    `ratios`: tirlite's milliseconds relative to these. `noise`: a second measurement of onnxruntime relative to the
+    first.
     """
 
     milliseconds: Mapping[int, float]
@@ -55,17 +55,12 @@ class Peer:
 
 @record
 class GraphRow:
-    """One network at one set of sizes. Bytes are those between operators: parameters and results lie elsewhere.
-
-    `raw` and `views` are lower bounds for the graph as it is written: the most that is live at one time, where a change
-    of shape makes a tensor of its own, and where it costs nothing. `compiled` is that of what is compiled, with its
-    operators as they are put together, the pairs that may go in place, and what kernels need for themselves. `planned`
-    are the bytes of that storage under each planner; `ordered` those of `auto` with the operators in the order that
-    takes the least memory. `threads` are the milliseconds of models by the number
-    of workers, and `peer` what onnxruntime needs, where that was measured.
-
-    Of a network in several parts the bytes are those of the largest, and nothing is told of the graph as it is written:
-    extents have no bound there.
+    """One network at one set of sizes. Bytes are those of tensors between operators, without parameters and results.
+    `raw`, `views`: lower bounds for the graph as written, the peak of live bytes, where a reshape makes a new tensor or
+    none. `compiled`: the same for the compiled graph, with fused operators, in-place pairs, and the kernels'
+    temporaries. `planned`: the bytes under each planner. `ordered`: the bytes under `auto` with operators ordered for
+    least memory. `threads`: for models, the milliseconds by number of workers. `peer`: onnxruntime's figures, if
+    measured. For a network in several parts the bytes are those of the largest, and those as written are unknown.
     """
 
     name: str
@@ -85,7 +80,7 @@ class GraphRow:
 
     @property
     def gap(self) -> float:
-        """How much more than the lower bound of what is compiled the best plan takes, as a part of it."""
+        """The excess of the best plan over the lower bound `compiled`, relative to it."""
         best = min(self.planned["auto"], self.planned["per_shape"])
         return best / self.compiled - 1 if self.compiled else 0.0
 
@@ -95,7 +90,7 @@ class GraphRow:
 
 
 def graph_rows(networks: Iterable[Network], runs: int) -> Iterator[GraphRow]:
-    """A row for each network and each of its sets of sizes; a call is timed `runs` times."""
+    """A row for each network and each of its sets of sizes; calls are timed `runs` times."""
     for network in networks:
         yield from _rows(network, runs)
 
@@ -137,7 +132,7 @@ def _largest(plans: Iterable[Plan]) -> int:
 
 @record
 class _Written:
-    """Of a graph as it is written: the number of its tensors, the sum of their bytes, and both lower bounds."""
+    """Of a graph as written: the number of its tensors, the sum of their bytes, and both lower bounds."""
 
     count: int
     naive: Size
@@ -165,13 +160,13 @@ def _sum(problem: Problem) -> Size:
 
 
 def graphs_json(rows: Sequence[GraphRow]) -> str:
-    """One object: the machine, and the list of networks."""
+    """One JSON object: the machine, and the list of networks."""
     listed = [{**asdict(row), "gap": row.gap, "met": row.met} for row in rows]
     return as_json(graphs=listed)
 
 
 def graphs_text(rows: Sequence[GraphRow]) -> str:
-    """The machine, a table of all rows, and of models another one beside onnxruntime."""
+    """The machine, a table of all rows, and for models one beside onnxruntime."""
     heading = ("network", "sizes", "tensors", "naive", "bound: raw", "views", "compiled", *PLANNERS, "ordered", "gap")
     parts = [machine_text(), table((*heading, "compile s", "ms"), [_cells(row) for row in rows])]
     models = [row for row in rows if row.threads]
@@ -195,7 +190,7 @@ def _cells(row: GraphRow) -> tuple[str, ...]:
 
 
 def _beside(models: Sequence[GraphRow]) -> str:
-    """Milliseconds on this many threads, and bytes between operators, here and in onnxruntime."""
+    """A table of milliseconds by number of threads, and of bytes between operators, here and in onnxruntime."""
     threads = list(models[0].threads)
     named = [f"{count} thread{'s' if count > 1 else ''}" for count in threads]
     heading = ["model", "sizes", *(f"ms, {each}" for each in named), "bytes"]
@@ -215,7 +210,7 @@ def _beside(models: Sequence[GraphRow]) -> str:
 
 
 def _means(models: Sequence[GraphRow]) -> str:
-    """The geometric means of the ratios, those of very short calls apart: how they are called is most of their time."""
+    """The geometric means of the ratios; very short calls separately, as their time is mostly call overhead."""
     lines = []
     for count in models[0].threads:
         for what, is_short in (("", False), (f" that take less than {SHORT_MS} ms", True)):
@@ -228,7 +223,7 @@ def _means(models: Sequence[GraphRow]) -> str:
 
 
 def _over_bound(models: Sequence[GraphRow]) -> str:
-    """What the one plan for all sizes, and that for each, take over the bound of the sizes measured."""
+    """How much the plans exceed the bound of the measured sizes, for one plan and for a plan per shape."""
     lines = []
     for name in ("auto", "per_shape"):
         ratios = [row.planned[name] / row.compiled for row in models if row.compiled]
@@ -245,7 +240,7 @@ _THREADS = (1, 2)
 
 @record
 class ModelSizes:
-    """What is told of models: values of dims to measure at, what dims are before a model is read, constants."""
+    """Options for models: dim values to measure at, dims fixed before reading, and constants."""
 
     values: Mapping[str, Sequence[int]]
     dims: Mapping[str, SizeLike]
@@ -253,11 +248,9 @@ class ModelSizes:
 
 
 def model_rows(paths: Sequence[Path], told: ModelSizes, runs: int) -> Iterator[GraphRow]:
-    """Rows for each model, one for each choice of the values told; other dims are the least that can be.
+    """Rows for each model, one for each choice of the given values; other dims take the least possible value.
 
-    A call is timed `runs` times.
-
-    Raises CommandError for what cannot be imported, and for a name among the values that no model has.
+    Raises CommandError for a model that cannot be imported, and for a name that no model has.
     """
     with input_at_fault():
         networks = [(path, _network(path, told)) for path in paths]
@@ -278,7 +271,7 @@ def model_rows(paths: Sequence[Path], told: ModelSizes, runs: int) -> Iterator[G
 def _with_peer(
     path: Path, calls: Mapping[int, Call], arrays: Sequence[Array], constants: Mapping[str, Array], runs: int
 ) -> tuple[dict[int, float], Peer | None]:
-    """Milliseconds of calls by the number of threads, and those of onnxruntime, in turn, if it takes the model."""
+    """Milliseconds by number of threads, and onnxruntime's measured in turns, if it runs the model."""
     if not onnxruntime_figures.takes(path, arrays, constants):
         return {count: 1e3 * medians([call], runs)[0] for count, call in calls.items()}, None
     own, others, again = dict[int, float](), dict[int, float](), dict[int, float]()

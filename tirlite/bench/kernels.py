@@ -1,7 +1,7 @@
-"""Definitions beside peers and the limits of the machine: milliseconds of each workload, called in turn.
+"""Compares kernels with peers and with the machine's limits: milliseconds of each workload, called in turns.
 
-`python -m tirlite.bench.kernels THREADS` measures in a process of its own, as libraries start their threads once; what
-it prints is a line of JSON a workload.
+`python -m tirlite.bench.kernels THREADS` measures in its own process, as libraries start their threads once; it prints
+a line of JSON per workload.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _THREADS = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"),
     *("HL_NUM_THREADS", "TVM_NUM_THREADS"),
 )
-# Threads of OpenBLAS spin so long after a call, in seconds, and would slow down the next library that is called.
+# OpenBLAS's threads spin for so many seconds after a call, and would slow down the next library.
 _REST = 0.03
-# Peers that give a new array at each call take the memory of the last one, not fresh pages of the system.
+# Peers that return a new array reuse the memory of the previous one instead of fresh pages.
 _SETTINGS = {
     "OPENBLAS_THREAD_TIMEOUT": "4",
     "TVM_BIND_THREADS": "0",
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
 }
-_PATIENCE = 5.0  # seconds a workload and peer
+_PATIENCE = 5.0  # seconds per workload and peer
 _RUNS = 25
 
 
 @record
 class Row:
-    """What a workload took on `threads`: the least and the median milliseconds, by peer; None where it came out wrong.
+    """The least and the median milliseconds of a workload on `threads`, by peer; None for a wrong result.
 
-    `limit` is the largest of what as many bytes, multiply-adds and elementary functions take, at least.
+    `limit`: the largest of the least times for as many bytes, multiply-adds and elementary functions.
     """
 
     workload: str
@@ -67,13 +67,13 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Of tirlite's time to that of the best peer, both at their best."""
+        """tirlite's least time relative to the best peer's."""
         ours, best = self.least["tirlite"], self.best_peer and self.least[self.best_peer]
         return ours / best if ours and best else None
 
 
 def kernel_rows(threads: Sequence[int], options: Sequence[str]) -> Iterator[Row]:
-    """The rows of all workloads, for each number of threads in a new process with these options."""
+    """The rows of all workloads, measured in a new process for each number of threads."""
     for count in threads:
         environment = {**os.environ, **dict.fromkeys(_THREADS, str(count)), **_SETTINGS}
         command = [sys.executable, "-m", "tirlite.bench.kernels", str(count), *options]
@@ -113,7 +113,7 @@ def measured(workload: Workload, key: str, threads: int, peers: tuple[str, ...],
 
 
 def limits_of(workload: Workload, target: Target) -> dict[str, Callable[[], object]]:
-    """What moves as many bytes, what does as many multiply-adds, and what computes as many elementary functions."""
+    """Calls that move as many bytes, do as many multiply-adds, and compute as many elementary functions."""
     found = {"bytes": [moving(workload.bytes_read, workload.output.nbytes)]}
     if workload.dtype and workload.multiply_adds:
         found["multiply-adds"] = [multiplying(workload.multiply_adds, workload.dtype)]
@@ -132,7 +132,7 @@ def _all(calls: Sequence[Callable[[], object]]) -> None:
 
 
 def kernels_text(rows: Sequence[Row]) -> str:
-    """A table, with the machine that it holds for, and the mean of ratios."""
+    """The machine, a table, and the mean ratios."""
     names = [name for name in ("tirlite", *PEERS) if any(name in row.least for row in rows)]
     cells = [
         (
@@ -161,13 +161,13 @@ def _milliseconds(row: Row, name: str) -> str:
 
 
 def kernels_json(rows: Sequence[Row]) -> str:
-    """One object: the machine, and the list of rows."""
+    """One JSON object: the machine, and the list of rows."""
     listed = [{**asdict(row), "best_peer": row.best_peer, "ratio": row.ratio} for row in rows]
     return as_json(rows=listed)
 
 
 def main(threads: str, only: str = "", peers: str = "", quick: str = "") -> None:
-    """Prints a line for each workload of which the name has `only` in it."""
+    """Prints a line for each workload whose name contains `only`."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(threads)])
     chosen = tuple(filter(None, peers.split(",")))
@@ -178,5 +178,5 @@ def main(threads: str, only: str = "", peers: str = "", quick: str = "") -> None
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):  # who has started it tells of that
+    with suppress(KeyboardInterrupt):  # the parent process reports it
         main(*sys.argv[1:])

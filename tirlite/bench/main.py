@@ -1,4 +1,4 @@
-"""Runs the command line of a checkout: that of the package, and the commands that measure it."""
+"""The command line of a checkout: the package's commands and those that measure it."""
 
 from __future__ import annotations
 

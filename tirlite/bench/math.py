@@ -1,4 +1,4 @@
-"""Measures the elementary functions: nanoseconds an element beside NumPy and the largest error of each."""
+"""Measures the elementary functions: nanoseconds per element beside NumPy, and the largest error of each."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tirlite.target import Target
 if TYPE_CHECKING:
     import mpmath  # type: ignore[import-untyped]
 
-# In ULP, which are the unit of the bar; the time is told beside it.
+# Bars for the error, in ULP.
 BAR = 1.0
 BAR_OF_FAST = 4.0
 _ELEMENTS = 1 << 14
 
-# What NumPy has no one function for is done in several, without arrays in between.
+# NumPy functions under another name, and combinations of several without temporaries.
 _NUMPY: dict[Op, Callable[..., object] | None] = {
     Op.ASIN: np.arcsin,
     Op.ACOS: np.arccos,
@@ -36,7 +36,7 @@ _NUMPY: dict[Op, Callable[..., object] | None] = {
     Op.RSQRT: lambda x, out: np.divide(1, np.sqrt(x, out=out), out=out),
     Op.SIGMOID: lambda x, out: np.divide(1, np.add(1, np.exp(np.negative(x, out=out), out=out), out=out), out=out),
 }
-# Where arguments of common size lie, for the time.
+# The ranges of arguments for timing.
 _RANGES: dict[Op, tuple[float, float]] = {
     **dict.fromkeys((Op.LOG, Op.LOG2, Op.LOG10, Op.SQRT, Op.RSQRT, Op.POW), (0.01, 10.0)),
     **dict.fromkeys((Op.ASIN, Op.ACOS), (-1.0, 1.0)),
@@ -49,7 +49,7 @@ FUNCTIONS = (
 )
 Floats = npt.NDArray[np.floating[Any]]
 
-# Up to where the results are numbers, in f64; f32 leaves out what does not fit.
+# The largest arguments with finite results in f64; for f32, values that do not fit are dropped.
 _WIDEST = {
     Op.EXP: 745.0,
     Op.EXP2: 1074.0,
@@ -71,9 +71,9 @@ _CORNERS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0, 89.0, 100.0, 700.0, 1e-40, 1e-31
 
 
 def math_figures(*, quick: bool = False) -> Iterator[Figure]:
-    """For each function and type the worst error in ULP, with the time of an element, tirlite's and NumPy's.
+    """For each function and type, the worst error in ULP, and the time per element of tirlite and NumPy.
 
-    A fast variant has a row of its own after that of the exact function.
+    A fast variant has its own row after that of the exact function.
     """
     from tirlite.ir.functions import has_fast
 
@@ -89,7 +89,7 @@ def math_figures(*, quick: bool = False) -> Iterator[Figure]:
 
 
 def _figure(op: Op, dtype: DType, kernels: Mapping[str, driver.Kernel], *, quick: bool) -> Figure:
-    """The row of the first of these kernels; the others are timed beside it."""
+    """The row of the first of these kernels; the others are timed for comparison."""
     arguments = samples(op, dtype, 30 if quick else 600)
     results = np.empty_like(arguments[0])
     first = next(iter(kernels.values()))
@@ -118,7 +118,7 @@ def _mapping(op: Op, dtype: DType) -> driver.Kernel:
 
 
 def _seconds(op: Op, dtype: DType, kernels: Mapping[str, driver.Kernel], runs: int) -> dict[str, float]:
-    """The least time of a call of each and of NumPy, called in turn: whatever else runs only adds to it."""
+    """The least seconds of a call of each kernel and of NumPy, called in turns."""
     random, (low, high) = np.random.default_rng(0), _RANGES.get(op, (-8.0, 8.0))
     assert op.arity is not None
     arguments = [random.uniform(low, high, _ELEMENTS).astype(dtype.numpy) for _ in range(op.arity)]
@@ -134,7 +134,7 @@ def _seconds(op: Op, dtype: DType, kernels: Mapping[str, driver.Kernel], runs: i
 
 
 def exact(op: Op) -> Callable[..., mpmath.mpf]:
-    """The function in mpmath's numbers."""
+    """The function in mpmath's arithmetic."""
     import mpmath
 
     named: dict[Op, Callable[..., mpmath.mpf]] = {
@@ -149,7 +149,7 @@ def exact(op: Op) -> Callable[..., mpmath.mpf]:
 
 
 def samples(op: Op, dtype: DType, count: int) -> list[Floats]:
-    """About `count` arguments each, corners among them, at which the function has a value; the same at each call."""
+    """About `count` arguments at which the function has a value, including corner cases; deterministic."""
     random = np.random.default_rng(0)
     widest = _WIDEST.get(op, _WIDEST.get(op.exact, 1e300))
     op, first = op.exact, _spread(widest, random, count)
@@ -172,7 +172,7 @@ def samples(op: Op, dtype: DType, count: int) -> list[Floats]:
 
 
 def _spread(most: float, random: np.random.Generator, count: int) -> npt.NDArray[np.float64]:
-    """Evenly up to `most` and up to 10, evenly by order of magnitude, and corners; of both signs."""
+    """Values up to `most`: uniform, uniform up to 10, uniform in magnitude, and corner cases; of both signs."""
     even = np.concatenate([random.uniform(0, end, count // 3) for end in (most, min(most, 10.0))])
     sizes = np.exp(random.uniform(-40, np.log(most), count // 3))
     corners = np.array([corner for corner in _CORNERS if corner <= most])
@@ -181,7 +181,7 @@ def _spread(most: float, random: np.random.Generator, count: int) -> npt.NDArray
 
 
 def worst_error(op: Op, dtype: DType, arguments: list[Floats], results: Floats) -> tuple[float, tuple[float, ...]]:
-    """The largest distance from the exact value, in units of its last place, and where it is."""
+    """The largest error in units of the last place of the exact value, and the arguments there."""
     import mpmath
 
     form, function = np.finfo("f4" if dtype == f32 else "f8"), exact(op)

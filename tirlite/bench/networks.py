@@ -1,4 +1,4 @@
-"""Networks built by hand, for docs, tests and benchmarks; all of them by name."""
+"""Networks built by hand, for docs, tests and benchmarks, by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tirlite.sizes import Dim, dims_of
 
 @record
 class Network:
-    """A function, and values for all of its dims, in several sets; an empty set where it has no dims."""
+    """A function, and several sets of values for its dims; one empty set if it has none."""
 
     function: Function
     bindings: tuple[Mapping[str, int], ...] = ({},)
@@ -33,23 +33,23 @@ class Network:
 
     @property
     def dims(self) -> dict[str, Dim]:
-        """The dims of the parameters by name."""
+        """The dims of the parameters, by name."""
         return {dim.name: dim for extent in self.function.extents for dim in dims_of(extent)}
 
     def arguments(self, sizes: Mapping[str, int], seed: int = 0) -> tuple[npt.NDArray[Any], ...]:
-        """Arrays for the parameters: normal floats, integers that are in range where they are indices, else 0 or 1."""
+        """Arrays for the parameters: normal floats, integers in range if they are indices, otherwise 0 or 1."""
         binding = {dim: sizes[name] for name, dim in self.dims.items()}
         return tuple(sample_arguments(self.function, binding, np.random.default_rng(seed), {}))
 
 
 class Weights:
-    """Seeded weights, scaled so that values neither fade nor grow from layer to layer."""
+    """Seeded weights, scaled so that activations neither vanish nor explode."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
 
     def __call__(self, *shape: int) -> npt.NDArray[np.float32]:
-        """Weights for a layer with `shape[0]` outputs: their variance is one over the inputs of each."""
+        """Weights for a layer with `shape[0]` outputs, with variance 1 / inputs."""
         inputs = int(np.prod(shape[1:])) or 1
         return np.asarray(self._rng.standard_normal(shape, np.float32) / np.sqrt(inputs), np.float32)
 
@@ -58,39 +58,39 @@ class Weights:
         return np.asarray(self._rng.standard_normal(count, np.float32) / 10, np.float32)
 
     def scale(self, count: int) -> npt.NDArray[np.float32]:
-        """Numbers around 1, above 0."""
+        """Positive numbers around 1."""
         return self._rng.uniform(0.5, 1.5, count).astype(np.float32)
 
 
 class _Blocks:
-    """The parts of the network. `channels` of each value are those of its axis 1."""
+    """The building blocks of the network. `channels` are those of axis 1."""
 
     def __init__(self) -> None:
         self.g = Builder("cnn")
         self.weights = Weights(2)
 
     def conv(self, x: Expr, channels: int, window: int = 3, stride: int = 1) -> Expr:
-        """A convolution that keeps the extents, or divides them by the stride, and a normalization of its channels."""
+        """A convolution that keeps the extents, or divides them by the stride, then a batch normalization."""
         weight = self.weights(channels, x.shape[1], window, window)
         y = self.g.conv2d(x, weight, stride=stride, pad=window // 2)
         scale, variance = self.weights.scale(channels), self.weights.scale(channels)
         return self.g.batch_norm(y, scale, self.weights.bias(channels), self.weights.bias(channels), variance)
 
     def residual(self, x: Expr) -> Expr:
-        """Two convolutions, and around them the operand itself, at half the extents and twice the channels."""
+        """Two convolutions with a projection shortcut, at half the extents and twice the channels."""
         channels = 2 * x.shape[1]
         y = self.g.relu(self.conv(x, channels, stride=2))
         return self.g.relu(self.g.add(self.conv(y, channels), self.conv(x, channels, window=1, stride=2)))
 
     def dense(self, x: Expr, layers: int, growth: int) -> Expr:
-        """Each layer sees what all before it gave."""
+        """A dense block: each layer's input is the concatenation of all outputs before."""
         for _ in range(layers):
             x = self.g.concat([x, self.g.relu(self.conv(x, growth))], axis=1)
         return x
 
 
 def cnn() -> Network:
-    """Scores of images of 24 x 24 points in three colours."""
+    """Scores of 24 x 24 images in three colours."""
     parts = _Blocks()
     g, weights = parts.g, parts.weights
     batch = dim("batch")
@@ -140,7 +140,7 @@ STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
 
 
 def resnet50(size: int = 224) -> Network:
-    """Scores for 1000 classes of images of `size` x `size` points. Source: He et al., 2016; stride in the 3 x 3."""
+    """Scores for 1000 classes of `size` x `size` images. Source: He et al., 2016; stride in the 3 x 3."""
     g, weights = Builder("resnet50"), Weights(5)
 
     def conv(x: Expr, channels: int, window: int, stride: int = 1) -> Expr:
@@ -168,7 +168,7 @@ WIDTHS = (24, 32, 40, 48, 56, 64)
 
 
 def thousand(operators: int = 1000) -> Network:
-    """Dense layers from each width to each other one, with what people put between them: about 70 distinct kernels."""
+    """Dense layers between all pairs of widths, with common operators in between: about 70 distinct kernels."""
     g, weights = Builder("thousand"), Weights(6)
     y: Expr = g.input("x", f32[dim("batch"), WIDTHS[0]])
     between = (g.relu, g.tanh, g.sigmoid, g.gelu)
@@ -184,7 +184,7 @@ WIDTH, HEADS = 64, 4
 
 
 def transformer() -> Network:
-    """Normalization before each half, and each half added to what came into it. `mask` is added to the scores."""
+    """A block with normalization before, and a shortcut around, each half. `mask` is added to the scores."""
     g, weights = Builder("transformer"), Weights(4)
     batch, sequence = dim("batch"), dim("sequence")
     x = g.input("x", f32[batch, sequence, WIDTH])
@@ -211,7 +211,7 @@ def transformer() -> Network:
     return Network(g.function({"y": result}), sizes)
 
 
-# Those that take no time to run, and those of everyday size.
+# Networks that run in no time, and networks of realistic size.
 SMALL: Mapping[str, Callable[[], Network]] = MappingProxyType(
     {"mlp": mlp, "cnn": cnn, "lstm": lstm, "transformer": transformer}
 )

@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 # Numba compiles these functions by their names and types at the call.
-"""The workloads of `bench kernels` as one writes them for Numba: loops, the outermost one parallel."""
+"""The workloads of `bench kernels` in Numba's idiom: loops, the outermost one parallel."""
 
 import numpy as np
 

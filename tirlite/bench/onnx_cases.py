@@ -1,4 +1,4 @@
-"""Tells what becomes of each test case of the onnx package: the oracle of the importer and of operators."""
+"""Runs the test cases of the onnx package, and tells the outcome of each."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ PASS, UNSUPPORTED, WRONG, FAILED = "pass", "unsupported", "wrong", "failed"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a case: `state` is "pass", "unsupported", "wrong" (other numbers) or "failed" (an error).
+    """The outcome of a case: `state` is "pass", "unsupported", "wrong" (other numbers) or "failed" (an error).
 
-    `is_bound` says that inputs which are not floats, such as a shape, were given when the model was read; `operators`
-    are those of its nodes.
+    `is_bound`: inputs that are not floats, such as shapes, were given as constants. `operators`: those of its nodes.
     """
 
     kind: str
@@ -39,9 +38,9 @@ class Outcome:
 def outcomes(
     kinds: Sequence[str] = KINDS, *, pattern: str = "", compiled: bool = False, shard: tuple[int, int] = (1, 1)
 ) -> Iterator[Outcome]:
-    """One for each case whose name contains `pattern`; evaluated by the reference meaning, or compiled and run.
+    """The outcome of each case whose name contains `pattern`, evaluated by the reference or compiled.
 
-    Of these, `shard` (k, n) is each n-th from the k-th: neighbours in the list are alike, and cost alike.
+    `shard` (k, n) takes each n-th of these from the k-th on, as neighbours in the list are alike and cost alike.
     """
     try:
         loader = import_module("onnx.backend.test.loader")
@@ -58,16 +57,15 @@ def outcomes(
 
 
 def _operators(case: Any) -> tuple[str, ...]:
-    """The operators of a case's nodes, by name, those of other domains with their domain."""
+    """The operator types of a case's nodes, with their domain if it is not ONNX's own."""
     nodes = _model(case).graph.node
     return tuple(sorted({f"{each.domain}.{each.op_type}" if each.domain else each.op_type for each in nodes}))
 
 
 def outcome(kind: str, case: Any, *, compiled: bool = False) -> Outcome:
-    """What becomes of one case, an onnx.backend.test.case.TestCase.
-
-    The cases give shapes, axes and counts as inputs, which a graph must know: where it cannot be read without them,
-    it is read once more with these inputs given.
+    """The outcome of one case, an onnx.backend.test.case.TestCase.
+    Cases pass shapes, axes and counts as inputs, which a graph must know. If the model cannot be read without them, it
+    is read again with these inputs as constants.
     """
     first = _outcome(kind, case, {}, compiled=compiled)
     if first.state != UNSUPPORTED:
@@ -81,7 +79,7 @@ def outcome(kind: str, case: Any, *, compiled: bool = False) -> Outcome:
 
 
 def _known(case: Any) -> dict[str, npt.NDArray[Any]]:
-    """The inputs of the first data set that say something about shapes: few elements, and no data of the kind."""
+    """The inputs of the first data set that may determine shapes: integers, single elements, and a few by name."""
     model = _model(case)
     sets = list(_data_sets(case))
     names = [each.name for each in model.graph.input]
@@ -119,13 +117,13 @@ def _outcome(kind: str, case: Any, known: Mapping[str, npt.NDArray[Any]], *, com
 
 
 def _reason(error: TirliteError) -> str:
-    """The first line that says something of its own."""
+    """The first informative line of an error."""
     lines = str(error).splitlines()
     return (lines[1] if error.code == "onnx-unsupported" and len(lines) > 1 else lines[0]).strip()
 
 
 def _compared(case: Any, function: Function, is_passed: Sequence[bool], *, compiled: bool) -> str:
-    """What differs first, or ""."""
+    """The first difference, or ""."""
     run = compile(function) if compiled else lambda *arrays: evaluate(function, *arrays)
     for inputs, wanted in _data_sets(case):
         passed = [each for each, is_param in zip(inputs, is_passed, strict=False) if is_param]
@@ -139,7 +137,7 @@ def _compared(case: Any, function: Function, is_passed: Sequence[bool], *, compi
     return ""
 
 
-# A unit in the last place of a type that has fewer digits than the tolerance of a case.
+# A unit in the last place of types that are coarser than the tolerance of a case.
 _COARSE = {"float16": 2.0**-9, "bfloat16": 2.0**-6}
 
 
@@ -153,7 +151,7 @@ def _difference(mine: Any, given: Any, case: Any) -> str:
     if theirs.dtype.kind == "f" or kind == "bfloat16" or kind.startswith("float"):
         a, b = (_numbers(each, kind) for each in (mine, theirs))
         coarse = _COARSE.get(kind, 0.0)
-        # Where a sum is 0, what the case wants is what rounding left of its greatest terms.
+        # If a sum should be 0, the expected value is the rounding error of its largest terms.
         rest = np.abs(b[np.isfinite(b)]).max(initial=0) * 2.0**-23
         close = np.asarray(np.isclose(a, b, max(case.rtol, coarse), max(case.atol, coarse, rest), equal_nan=True))
         return "" if close.all() else f"{int((~close).sum())} of {close.size} elements differ"
@@ -161,7 +159,7 @@ def _difference(mine: Any, given: Any, case: Any) -> str:
 
 
 def _numbers(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
-    """The array; of the bits of bfloat16 and narrower floats their values."""
+    """The array; for bits of bfloat16 and narrower floats, their values."""
     if kind == "bfloat16":
         return (array.astype(np.uint32) << 16).view(np.float32)
     return (
@@ -176,7 +174,7 @@ def _kind(array: Any) -> str:
 
 
 def _stored(array: Any) -> npt.NDArray[Any]:
-    """The array, or the TensorProto, as graphs take it: bfloat16 and narrower floats as the integers of their bits."""
+    """An array or TensorProto in the form that graphs take: bfloat16 and narrower floats as their bits."""
     made = np.asarray(import_module("onnx.numpy_helper").to_array(array) if hasattr(array, "data_type") else array)
     name = made.dtype.name
     if name in ("int4", "int2", "uint4", "uint2"):

@@ -1,4 +1,4 @@
-"""`tirlite onnx-coverage`: how many of the onnx package's own cases run, and why others do not."""
+"""`tirlite onnx-coverage`: how many of the onnx package's test cases pass, and why others do not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tirlite.cli.progress import gathered
 if TYPE_CHECKING:
     from tirlite.bench.onnx_cases import Outcome
 
-# Cases between two lines of a log: tens of seconds of native code.
+# The number of cases between two lines of a log: tens of seconds of native code.
 _TOLD_EVERY = 100
 
 
@@ -34,7 +34,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs and prints; exit code 1 where a case gave other numbers or failed, 2 where none has the name asked for."""
+    """Runs and prints; exit code 1 if a case was wrong or failed, 2 if no case has the name."""
     from tirlite.bench.onnx_cases import FAILED, KINDS, WRONG, outcomes
 
     with warnings.catch_warnings():
@@ -59,7 +59,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _told(cases: Iterator[Outcome], *, listed: bool) -> Iterator[Outcome]:
-    """The same cases; a log, where no line can be written over, hears of every hundredth."""
+    """The same cases; reports progress every hundred cases if standard error is not a terminal."""
     from tirlite.bench.onnx_cases import PASS
 
     for count, each in enumerate(cases, start=1):
@@ -90,7 +90,7 @@ def _text(found: Sequence[Outcome]) -> str:
 
 
 def _by_operator(found: Sequence[Outcome]) -> str:
-    """How many operators have cases, and pass all of them; and the others, with how many cases they pass."""
+    """The number of operators that pass all their cases, and the others with their counts."""
     from tirlite.bench.onnx_cases import PASS
     from tirlite.show import table
 

@@ -1,4 +1,4 @@
-"""Tells what onnxruntime runs of an ONNX model and inputs, and the bytes that it plans for tensors."""
+"""Runs ONNX models in onnxruntime, and finds the bytes that it plans for tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 _WARNINGS_OFF = 3
-# What onnxruntime calls the types that a number on the command line may become.
+# onnxruntime's names of the types that a number on the command line may become.
 _NUMPY = MappingProxyType({"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)": np.float32})
 
 
@@ -28,18 +28,18 @@ def is_installed() -> bool:
 
 
 def session_of(path: Path, threads: int) -> Any:
-    """What runs the model on this many threads."""
+    """A session that runs the model on this many threads."""
     runtime: Any = import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = _WARNINGS_OFF
-    # Its threads go on looking for work when a call has ended, at the cost of the next library that is called.
+    # Stop its threads from spinning after a call, which would slow down the next library.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def feeds_of(session: Any, arrays: Sequence[Array], constants: Mapping[str, Array]) -> dict[str, Array]:
-    """What a session takes, by name and in the order of its inputs; `arrays` are those without `constants`."""
+    """The inputs of a session by name, in order; `arrays` are those without `constants`."""
     given = iter(arrays)
     found = {}
     for each in session.get_inputs():
@@ -49,21 +49,21 @@ def feeds_of(session: Any, arrays: Sequence[Array], constants: Mapping[str, Arra
 
 
 def takes(path: Path, arrays: Sequence[Array], constants: Mapping[str, Array]) -> bool:
-    """Whether it is installed and runs the model on these inputs: an operator of its own may refuse random ones."""
+    """Whether onnxruntime is installed and runs the model on these inputs, which some operators may refuse."""
     if not is_installed():
         return False
     try:
         session = session_of(path, 1)
         session.run(None, feeds_of(session, arrays, constants))
-    except Exception:  # whatever it says to a model or an input that it does not take
+    except Exception:  # any error means that it does not run the model
         return False
     return True
 
 
 def planned_block(path: Path, feeds: Mapping[str, Array]) -> int | None:
-    """The bytes that it plans for tensors, given these inputs; None if it tells none.
+    """The bytes that it plans for tensors, given these inputs; None if unknown.
 
-    In a process of its own: the log of one that has run before says less.
+    Measured in a new process, since the log of a process that has run before says less.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "inputs.npz"
@@ -80,11 +80,9 @@ _GROWTH = re.compile(rb"Extending BFCArena for Cpu\..*\(requested\) num_bytes: (
 
 
 def block(model: str, arrays: list[Any]) -> int:
-    """The bytes of the block that is planned at the shapes of these inputs, or -1 where none is told.
-
-    Only the log says so. The second run of the same shapes allocates that block, after the first one has recorded what
-    is alive when; an arena that grows by exactly what is asked for shows it. This process is of no use for a second
-    measurement.
+    """The bytes of the block planned at the shapes of these inputs, or -1 if unknown.
+    Only the log tells. The second run of the same shapes allocates the block planned from the first run, and with an
+    arena that grows exactly by what is requested, the log shows its size. A process can measure this only once.
     """
     runtime: Any = import_module("onnxruntime")
     runtime.set_default_logger_severity(_INFO)
@@ -98,12 +96,12 @@ def block(model: str, arrays: list[Any]) -> int:
     options.add_session_config_entry("session.use_env_allocators", "1")
     session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     feeds = {each.name: array for each, array in zip(session.get_inputs(), arrays, strict=True)}
-    # Otherwise the block may go where a tensor of the first run was.
+    # Shrink the arena after the first run; otherwise the block may reuse its memory.
     returning = runtime.RunOptions()
     returning.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     session.run(None, feeds, returning)
     with tempfile.TemporaryFile() as log:
-        # The log goes to the descriptor, not through Python.
+        # The log is written to the file descriptor, not through Python.
         kept = os.dup(2)
         os.dup2(log.fileno(), 2)
         try:
@@ -118,5 +116,5 @@ if __name__ == "__main__":
     with np.load(Path(sys.argv[2]), allow_pickle=False) as given:
         found = block(sys.argv[1], [given[name] for name in given.files])
     print(found, flush=True)
-    # Its arenas may not outlive its log.
+    # Exit at once, as its arenas must not outlive its logger.
     os._exit(0)

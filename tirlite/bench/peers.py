@@ -1,7 +1,7 @@
-"""The functions that peers run for the workloads of `bench kernels`: NumPy always, others where installed.
+"""The peers' functions for the workloads of `bench kernels`: NumPy always, others if installed.
 
-Halide and TVM have a schedule by hand: tiles in registers, panels, strips. Both compile for the sizes of a workload.
-What has no sensible schedule of a few lines in them is left out.
+Halide and TVM have schedules by hand: register tiles, panels, strips. Both compile for the sizes of a workload.
+Workloads that have no sensible short schedule in them are left out.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from llvmlite import binding
 
 from tirlite.bench.workloads import Array, Workload, sums_of_nine
 
-# Bytes of a vector, and rows of a tile of registers, which is two vectors wide.
+# The bytes of a vector, and the rows of a register tile, which is two vectors wide.
 _VECTOR, _ROWS = 64, 8
-# A thread takes this many tiles, or rows of an image, at once.
+# The tiles, or rows of an image, per task.
 _TILES, _STRIP = 8, 32
 Compute = Callable[[], Any]
 
 
 def filled_once(compute: Compute, y: Array) -> Callable[[], object]:
-    """What computes; the first call alone, which is looked at, is copied from where the library has put it."""
+    """A call of `compute`; only the first result, which is checked, is copied to `y`."""
     looked_at = False
 
     def call() -> None:
@@ -44,7 +44,7 @@ def filled_once(compute: Compute, y: Array) -> Callable[[], object]:
 
 
 def scheduled(build: Callable[..., Compute | None]) -> Callable[..., Callable[[], object] | None]:
-    """Of what builds it from inputs and the output: what is called; None for what it does not take."""
+    """Adapts a builder from inputs and output to a maker of calls; None if the builder declines."""
 
     def make(*arguments: Array) -> Callable[[], object] | None:
         compute = build(*arguments)
@@ -80,7 +80,7 @@ def _halide_matmul(a: Array, b: Array, y: Array) -> Compute | None:
     total[x, i, j] = hl.cast(hl.Float(8 * a.itemsize), 0)
     total[x, i, j] += left[p, hl.min(i, n - 1)] * panel[x, p, j]
     out[x, i] = total[x % (2 * lanes), i, x // (2 * lanes)]
-    # Whole tiles alone have a schedule without tails, so the result has room for them.
+    # Pad the result to whole tiles, so that the schedule needs no tails.
     whole = [-(-size // by) * by for size, by in ((n, _ROWS * _TILES), (m, 2 * lanes))]
     room, up = np.zeros(whole, y.dtype), hl.TailStrategy.RoundUp
     for axis, extent in enumerate(reversed(whole)):
@@ -152,7 +152,7 @@ def _tvm_matmul(a: Array, b: Array, y: Array) -> Compute | None:
     return _tvm_compiled(s, a, b, y)
 
 
-# Not the chain of exp and tanh: theirs are off by more than the bound.
+# Without the chain of exp and tanh, whose errors exceed the bound.
 HALIDE = {"matmul": scheduled(_halide_matmul), "blur": scheduled(_halide_blur), "blur_u8": scheduled(_halide_blur)}
 TVM = {"matmul": scheduled(_tvm_matmul)}
 
@@ -217,7 +217,7 @@ void spmv(const float *values, const int *columns, const int *starts, const floa
   }
 }
 """
-# The sizes that each function takes after its arrays.
+# The size arguments of each C function, after its arrays.
 _SIZES: dict[str, Callable[..., tuple[int, ...]]] = {
     "sum": lambda x, _: x.shape,
     "softmax": lambda x, _: x.shape,
@@ -230,7 +230,7 @@ WRITTEN_IN_C = (*_SIZES,)
 
 
 def compiled_c(compiler: str, name: str, *arrays: np.ndarray[Any, Any]) -> Callable[[], object]:
-    """What calls a function of the source above with arrays."""
+    """A call of a C function of the source above with these arrays."""
     given = [ctypes.c_void_p(each.ctypes.data) for each in arrays]
     return partial(getattr(_library(compiler), name), *given, *map(ctypes.c_int64, _SIZES[name](*arrays)))
 
@@ -240,19 +240,19 @@ def _library(compiler: str) -> ctypes.CDLL:
     with TemporaryDirectory() as folder:
         source, compiled, library = (str(Path(folder, name)) for name in ("peers.c", "peers.o", "peers.so"))
         Path(source).write_text(_SOURCE)
-        # Linked without -Ofast, by which the library would have the whole process flush small numbers to 0.
+        # Link without -Ofast, which would set flush-to-zero for the whole process.
         fast = ("-Ofast", "-march=native", "-fopenmp", "-fPIC", "-c", source, "-o", compiled)
         for flags in (fast, ("-shared", "-fopenmp", compiled, "-o", library, "-lm")):
             subprocess.run((compiler, *flags), check=True, capture_output=True)
         return ctypes.CDLL(library)
 
 
-# Receives inputs and the output, and gives what is called: that fills the output. None where the peer does not take it.
+# Makes, from inputs and output, a call that fills the output; None if the peer does not support them.
 Maker = Callable[..., Callable[[], object] | None]
 
 
 def peers_for(key: str, workload: Workload, chosen: tuple[str, ...]) -> dict[str, tuple[Callable[[], object], Array]]:
-    """What is called for a workload, with the array that it fills, by peer."""
+    """By peer, the call for a workload, and the array that it fills."""
     found = {}
     for name, (_, makers) in PEERS.items():
         maker = makers.get(key.partition(" ")[0])
@@ -264,7 +264,7 @@ def peers_for(key: str, workload: Workload, chosen: tuple[str, ...]) -> dict[str
 
 
 def is_installed(name: str) -> bool:
-    """Whether there is the module of a peer, or the compiler."""
+    """Whether the peer's module or compiler is installed."""
     found = PEERS[name][0]
     return find_spec(found) is not None or which(found) is not None
 
@@ -325,7 +325,7 @@ def _matmul(a: Array, b: Array, y: Array) -> None:
 
 
 def _called(work: Callable[..., object]) -> Maker:
-    """For what fills its last argument."""
+    """A maker for a function that fills its last argument."""
     return lambda *arguments: lambda: work(*arguments)
 
 
@@ -353,7 +353,7 @@ def _scipy_spmv(values: Array, columns: Array, starts: Array, x: Array, y: Array
 
 
 def _opencv_blur(image: Array, y: Array) -> Callable[[], object]:
-    """In the frame too, which is not part of what is compared."""
+    """Blurs the border too, which is not compared."""
     cv2: Any = import_module("cv2")
     whole = np.empty_like(image)
 
@@ -365,13 +365,13 @@ def _opencv_blur(image: Array, y: Array) -> Callable[[], object]:
 
 
 def _numba(name: str) -> Maker:
-    """A function of `numba_kernels`, compiled, with its outermost loop in parallel."""
+    """A maker for a function of `numba_kernels`, compiled with its outermost loop parallel."""
 
     def make(*arguments: object) -> Callable[[], object]:
         from tirlite.bench import numba_kernels
 
         numba: Any = import_module("numba")
-        # Jacobi's values are asked for to the last bit.
+        # Jacobi's values are compared bit for bit.
         compiled = numba.njit(parallel=True, fastmath=name != "jacobi")(getattr(numba_kernels, name))
         return lambda: compiled(*arguments)
 
@@ -379,7 +379,7 @@ def _numba(name: str) -> Maker:
 
 
 def _torch(work: Callable[..., object]) -> Maker:
-    """For what receives torch, its functions on tensors and the inputs."""
+    """A maker for a function of torch, torch.nn.functional and the input tensors."""
 
     def make(*arguments: Array) -> Callable[[], object]:
         torch: Any = import_module("torch")
@@ -391,7 +391,7 @@ def _torch(work: Callable[..., object]) -> Maker:
 
 
 def _jax(work: Callable[..., object]) -> Maker:
-    """For what receives JAX and the inputs, compiled for their shapes."""
+    """A maker for a function of JAX and the inputs, compiled for their shapes."""
 
     def make(*arguments: Array) -> Callable[[], object]:
         jax: Any = import_module("jax")

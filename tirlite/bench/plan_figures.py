@@ -1,4 +1,4 @@
-"""Writes measured plans as tables for people or as JSON for machines."""
+"""Formats measured plans as tables or as JSON."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tirlite.bench.plans import MOMENTS, SEARCHES, Failure, Result, Row, Symboli
 from tirlite.show import table
 
 R = TypeVar("R")
-# Mean gaps at MOMENTS over instances of one group, and the mean peak of symbolic plans over the bound.
+# The bars for the mean gap of a group at each of MOMENTS, and for the mean peak of symbolic plans over the bound.
 _GAP_BARS = (0.15, 0.05, 0.01)
 _MEAN_BAR = 1.2
-# Groups of networks, and seconds that nobody notices; numbers of buffers over which cost should grow about linearly.
+# Groups of networks, and an unnoticeable number of seconds; numbers of buffers over which time should grow linearly.
 _NETWORKS, _BLINK = ("network", "onnx"), 0.02
 _GROWING, _GROWTH_BAR = (1_000, 4_000, 16_000), 1.2
 
@@ -40,7 +40,7 @@ def plans_text(results: Sequence[Result]) -> str:
 
 
 def plans_json(results: Sequence[Result]) -> str:
-    """One object: the machine, the instances, the symbolic ones, the failures, and figures over all."""
+    """One JSON object: the machine, the instances, the symbolic ones, failures, and overall figures."""
     rows = [{**asdict(r), "gap": r.gap, "met": r.met} for r in results if isinstance(r, Row)]
     for row in rows:
         row["gaps"] = {f"{moment:g}": gap for moment, gap in zip(MOMENTS, row["gaps"], strict=True)}
@@ -51,7 +51,7 @@ def plans_json(results: Sequence[Result]) -> str:
 
 
 def overall(results: Iterable[Result]) -> Iterator[Figure]:
-    """Figures over several instances."""
+    """Figures over all instances."""
     known = list(results)
     rows = [result for result in known if isinstance(result, Row)]
     if rows:
@@ -73,9 +73,9 @@ def overall(results: Iterable[Result]) -> Iterator[Figure]:
 
 
 def _mean_gaps(rows: Sequence[Row]) -> Iterator[Figure]:
-    """Those of each group in which not all is solved at the first moment. No plan yet counts as a gap of 1.
+    """The mean gaps of each group that is not solved at the first moment. No plan yet counts as a gap of 1.
 
-    The bars are for tables that tell a capacity.
+    The bars are for tables with a capacity.
     """
     for group in dict.fromkeys(row.group for row in rows if row.strategy in SEARCHES and row.gaps[0] != 0):
         own = [row for row in rows if row.group == group]
@@ -86,7 +86,7 @@ def _mean_gaps(rows: Sequence[Row]) -> Iterator[Figure]:
 
 
 def _fits(rows: Sequence[Row]) -> Iterator[Figure]:
-    """Seconds to a plan that fits, where another planner's are known, beside these; and the gaps of new processes."""
+    """The total seconds to plans that fit, beside another planner's published ones; and the gaps of new processes."""
     known = [(row.fit, row.elsewhere) for row in rows if row.elsewhere is not None]
     ours = [ours for ours, _ in known if ours is not None]
     if known and len(ours) == len(known):
@@ -102,7 +102,7 @@ def _fits(rows: Sequence[Row]) -> Iterator[Figure]:
 
 
 def _speeds(rows: Sequence[Row]) -> Iterator[Figure]:
-    """How many networks are planned in a blink, and how time grows with the number of buffers of traces."""
+    """How many networks take longer than a blink, and the growth of time with the buffers of traces."""
     for group in dict.fromkeys(row.group for row in rows if row.group in _NETWORKS):
         times = [row.seconds for row in rows if row.group == group]
         slow = sum(seconds > _BLINK for seconds in times)
@@ -122,7 +122,7 @@ def _or_nothing(value: float | None, form: str) -> str:
     return "" if value is None else f"{value:{form}}"
 
 
-# The heads of the columns, and what stands in them.
+# The headings of the columns, and their cells.
 _COLUMNS: Sequence[tuple[str, Callable[[Row], object]]] = (
     ("instance", lambda row: row.name),
     ("strategy", lambda row: row.strategy),

@@ -1,4 +1,4 @@
-"""Makes planning problems to measure on, with their bars, from a seed or a folder."""
+"""Makes planning problems to measure, with their bars: generated from a seed, or from a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tirlite.record import record
 from tirlite.sizes import Dim, Size
 
 _CAPACITY = re.compile(r"\.(?:cap)?(\d+)\.csv")
-# Bars in seconds for files of this name, or in a folder of this name.
+# Bars in seconds, by the name of the file or its folder.
 _SECONDS_OF = {"onnx": 0.5, "idealloc": 5.0, "S_1": 30.0}
 # Seconds to a plan within 1,048,576 bytes of the challenging suite, as published for MiniMalloc (C++).
 _MINIMALLOC = {
@@ -24,7 +24,7 @@ _MINIMALLOC = {
 }
 _HARD = (16, 64, 128)
 _TRACES = (200, 1_000, 4_000, 16_000, 62_000)
-# Seconds for the default strategy, where BARS gives them.
+# Bars in seconds for the default strategy, by number of buffers.
 _TRACE_BARS = {200: 0.02, 62_000: 5.0}
 
 
@@ -41,13 +41,10 @@ class NoInstances(CommandMessage):
 
 @record
 class Instance:
-    """A problem by name, the folder or kind that it belongs to, and who plans it unless told otherwise.
-
-    `file` is where it comes from, if it is a table, and `elsewhere` the seconds that another planner takes for a plan
-    that fits, as was published.
-
-    Its plan should need `capacity` bytes at most, or where that is None at most the part `gap` more than the lower
-    bound, and take at most `seconds`; of what is None, the number of buffers decides.
+    """A problem with its name, its group (folder or kind), and the strategy that plans it by default.
+    Bars: the plan should need at most `capacity` bytes, or, if None, exceed the lower bound by at most the part `gap`,
+    and take at most `seconds`; those that are None depend on the number of buffers. `file`: the table that it comes
+    from. `elsewhere`: another planner's published seconds to a plan that fits.
     """
 
     name: str
@@ -62,10 +59,10 @@ class Instance:
 
 
 def instances_in(folder: Path) -> list[Instance]:
-    """The CSV files and ONNX models in a folder and below. `x.1048576.csv` and `x.cap512.csv` tell their capacity.
+    """The CSV files and ONNX models in a folder and below. `x.1048576.csv` and `x.cap512.csv` state their capacity.
 
-    Of a model, the tensors between its operators are planned, as `tirlite plan` does. The smallest files come first, so
-    that the memory of the process tells of each. Raises CommandError where there are none.
+    A model's tensors are planned as `tirlite plan` does. The smallest files come first, so that the peak memory of the
+    process reflects each. Raises CommandError if there are none.
     """
     files = [*folder.rglob("*.csv"), *folder.rglob("*.onnx")]
     files.sort(key=lambda file: (file.stat().st_size, str(file)))
@@ -87,7 +84,7 @@ def _from_file(file: Path, place: Path) -> Instance:
 
 
 def generated(*, quick: bool = False) -> Iterator[Instance]:
-    """Problems made here, always the same ones: cut from a full arena, drawn like networks, traces, symbolic sizes."""
+    """Deterministic generated problems: cut from a full arena, networks, traces, and symbolic sizes."""
     for count in _HARD[: 1 if quick else None]:
         yield Instance(f"cut {count}", "cut", partial(cut, count), 1 << 20)
     for blocks in (4,) if quick else (4, 16, 50):
@@ -100,7 +97,7 @@ def generated(*, quick: bool = False) -> Iterator[Instance]:
 
 
 def cut(count: int, seed: int = 1) -> Problem:
-    """Rectangles cut from an arena of 1 MiB over 1,024 times, so that one plan at least fills it wholly."""
+    """Rectangles cut from an arena of 1 MiB over 1,024 times, so that a plan exists that fills it exactly."""
     random = Random(seed)
     pieces = [(0, 1024, 0, 1 << 20)]
     while len(pieces) < count:
@@ -125,7 +122,7 @@ def _room(piece: tuple[int, int, int, int]) -> int:
 
 
 def network(blocks: int, seed: int = 2) -> Problem:
-    """What a network of residual blocks holds: each block expands, filters and projects, and adds what came in."""
+    """The tensors of a network of residual blocks, each of which expands, filters, projects and adds its input."""
     random = Random(seed)
     side, channels, time = 112, 32, 0
     requests: list[Request] = []
@@ -136,7 +133,7 @@ def network(blocks: int, seed: int = 2) -> Problem:
         plane = side * side * channels * 4
         wide = plane * random.choice((2, 3, 4, 6))
         sizes = [wide, wide, plane, plane]
-        # What came in lives until it is added behind the last of these.
+        # The block's input is live until it is added at the end.
         requests.append(Request(f"in{block}", came_in or plane, ((time, time + len(sizes) + 1),)))
         for step, size in enumerate(sizes):
             requests.append(Request(f"b{block}.{step}", size, ((time + 1 + step, time + 3 + step),)))
@@ -146,7 +143,7 @@ def network(blocks: int, seed: int = 2) -> Problem:
 
 
 def trace(count: int, seed: int = 3) -> Problem:
-    """Many buffers as a program asks for them: most small and short-lived, few large, some that stay for long."""
+    """Buffers as a program allocates them: mostly small and short-lived, a few large, some long-lived."""
     random = Random(seed)
     requests = []
     for number in range(count):
@@ -157,7 +154,7 @@ def trace(count: int, seed: int = 3) -> Problem:
 
 
 def transformer(layers: int) -> Problem:
-    """Activations of attention and a feed-forward part for a batch of B sequences of S tokens, four bytes a number."""
+    """Activations of attention and feed-forward layers for a batch of B sequences of S tokens, in f32."""
     batch, tokens = Dim("B", max=64), Dim("S", max=2048)
     width, heads = 256, 4
     row = 4 * batch * tokens

@@ -1,4 +1,4 @@
-"""Measures the quality and the speed of the planner: rows of figures for instances, also for all values of dims."""
+"""Measures the planner's quality and speed on instances, with constant and with symbolic sizes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REPEATS, _TIMES = 9, 100
 
 @record
 class Quality:
-    """Bytes over the lower bound at the same binding: on average, and where it is worst."""
+    """Bytes relative to the lower bound at the same binding: in the mean, and at worst."""
 
     mean: float
     worst: float
@@ -41,7 +41,7 @@ class Quality:
 
 @record
 class Replanned:
-    """The quality of plans for one binding each, and the milliseconds that a new binding takes: median and most."""
+    """The quality of plans made per binding, and the milliseconds that a new binding takes: median and most."""
 
     quality: Quality
     milliseconds: float
@@ -49,7 +49,7 @@ class Replanned:
 
 
 def bindings(dims: Sequence[Dim], count: int) -> list[Binding]:
-    """Values that the facts allow, as often between 10 and 20 as between 1,000 and 2,000; always the same ones."""
+    """Deterministic samples within the facts, uniform in magnitude."""
     random = Random(0)
     return [{dim: _value(dim, random.random()) for dim in dims} for _ in range(count)]
 
@@ -62,7 +62,7 @@ def _value(dim: Dim, part: float) -> int:
 
 
 def quality(plan: Plan, samples: Sequence[Binding]) -> tuple[Quality, Quality]:
-    """That of the plan, and that of the policy to reuse storage for sizes with equal expressions alone."""
+    """The quality of the plan, and of reusing storage only for equal size expressions."""
     live, sizes = _live_counts(plan.problem)
     values = np.array([[evaluate(size, sample) for sample in samples] for size in sizes], np.float64)
     bound = (live @ values).max(axis=0)
@@ -72,7 +72,7 @@ def quality(plan: Plan, samples: Sequence[Binding]) -> tuple[Quality, Quality]:
 
 
 def replanned(problem: Problem, samples: Sequence[Binding], engine: Engine | None = None) -> Replanned:
-    """That of `PerShape` on the problem. The plans are checked; a binding that comes twice is timed once."""
+    """The quality of `PerShape` on the problem. Plans are checked; a repeated binding is timed once."""
     shapes = PerShape(problem, engine=engine)
     live, sizes = _live_counts(problem)
     seconds: list[float] = []
@@ -93,7 +93,7 @@ def _over(total: npt.NDArray[np.float64], bound: npt.NDArray[np.float64]) -> Qua
 
 
 def _live_counts(problem: Problem) -> tuple[npt.NDArray[np.float64], list[Size]]:
-    """How many requests of each size are live, at each time at which no more come to be so; and the sizes."""
+    """The number of live requests of each size at each maximal point, and the sizes."""
     sizes = list(dict.fromkeys(request.size for request in problem.requests))
     one_of_each = dict(zip(sizes, np.eye(len(sizes), dtype=int).tolist(), strict=True))
     requests = problem.requests
@@ -114,14 +114,14 @@ class OffsetsDiffer(Message):
 
 @record
 class OffsetSpeed:
-    """Nanoseconds for all offsets at one binding, medians: by `plan.offset_evaluator`, and by `compiled_offsets`."""
+    """Median nanoseconds to compute all offsets at a binding: by `plan.offset_evaluator` and by `compiled_offsets`."""
 
     python: float
     native: float
 
 
 def offset_speed(plan: Plan, samples: Sequence[Mapping[Dim, int]]) -> OffsetSpeed:
-    """Both, measured by turns at some of the samples; at all samples they must agree."""
+    """Both, measured in turns at some of the samples; they must agree at all samples."""
     given = [tuple(sample[dim] for dim in plan.problem.dims) for sample in samples]
     python, native = offset_evaluator(plan), compiled_offsets(plan)
     for values in given:
@@ -139,23 +139,22 @@ def _nanoseconds(evaluate: Callable[[Values], object], values: Values) -> float:
     return (perf_counter_ns() - start) / _TIMES
 
 
-# Seconds at which the gap is told, and how often sizes are bound.
+# The seconds after which the gap is recorded, and the number of sampled bindings.
 MOMENTS = (0.1, 1.0, 10.0)
 _BINDINGS = 1_000
 # Strategies that get better with time.
 SEARCHES = ("auto", "exact")
 _OVERDRAFT = 1.25
-# The bars where an instance has none: seconds, and of more buffers than these one percent over the bound.
+# The default bars: seconds, and for more buffers than `_MANY` one percent over the bound.
 _SECONDS, _MANY, _MANY_GAP = 60.0, 10_000, 0.01
 
 
 @record
 class Row:
-    """One instance with constant sizes. `gaps` are those at each of MOMENTS, None where there was no plan yet.
-
-    `fit` are the seconds to the first plan within the capacity, None where there is none, or no capacity; `elsewhere`
-    those of another planner, as was published; `cpu` the seconds of CPU of all threads. `fresh` is what a new process
-    reaches at the first moment; `gaps` are those of a compiled engine.
+    """One instance with constant sizes.
+    `gaps`: those at each of MOMENTS with the compiled engine, None if there was no plan yet. `fit`: the seconds to the
+    first plan within the capacity, or None. `elsewhere`: another planner's published seconds. `fresh`: the result of a
+    new process at the first moment. `cpu`: the CPU seconds of all threads.
     """
 
     name: str
@@ -177,7 +176,7 @@ class Row:
 
     @property
     def gap(self) -> float:
-        """How much more than the bound it needs, as a part of it."""
+        """The excess over the lower bound, relative to it."""
         return self.total / self.lower_bound - 1 if self.lower_bound else 0.0
 
     @property
@@ -187,8 +186,9 @@ class Row:
 
 @record
 class SymbolicRow:
-    """One instance with symbolic sizes: its one plan for all bindings, beside the policy to reuse equal expressions
-    alone, and beside a plan for each binding; and how long the offsets of a binding take.
+    """One instance with symbolic sizes.
+    `ours`: the quality of its one plan. `equal`: that of reusing storage only for equal expressions. `shapes`: that of
+    a plan per binding. `offsets`: the time to compute the offsets of a binding.
     """
 
     name: str
@@ -205,7 +205,7 @@ class SymbolicRow:
 
 @record
 class Failure:
-    """An instance that has no plan, and what was said about it."""
+    """An instance without a plan, and the error."""
 
     name: str
     error: str
@@ -216,7 +216,7 @@ Result = Row | SymbolicRow | Failure
 
 @record
 class How:
-    """Who searches, for how many seconds, and in how many threads."""
+    """The engine that searches, its time limit in seconds, and its threads."""
 
     engine: Engine
     time_limit: float = MOMENTS[-1]
@@ -224,8 +224,8 @@ class How:
 
 
 def measured(instances: Sequence[Instance], how: How, strategy: str | None = None) -> Iterator[Result]:
-    """A result for each instance, in their order. Every plan has passed `check` when it is told of."""
-    # The engine compiles what it runs, which is not part of any plan.
+    """A result for each instance, in order. Every plan has passed `check`."""
+    # Let the engine compile itself first, which is not part of any plan's time.
     solve(cut(64), "exact", budget=100, engine=how.engine)
     for instance in instances:
         try:
@@ -275,7 +275,7 @@ def _measured(instance: Instance, how: How, strategy: str) -> Row | SymbolicRow:
 
 
 def _solved(problem: Problem, how: How, strategy: str, listener: Listener | None = None) -> tuple[Plan, float]:
-    """A checked plan, and the seconds that it took, those of the check among them."""
+    """A checked plan, and the seconds that it took, including the check."""
     start = perf_counter()
     limits = None, how.time_limit, how.engine
     plan = solve(problem, strategy, *limits, listener, threads=how.threads)
@@ -283,7 +283,7 @@ def _solved(problem: Problem, how: How, strategy: str, listener: Listener | None
 
 
 def _gaps(plan: Plan, seconds: float, how: How, strategy: str) -> Iterator[float | None]:
-    """The gap at each of MOMENTS, each reached in a run of its own, which may overdraw its time by a quarter."""
+    """The gap at each of MOMENTS, each from its own run, which may overdraw its time by a quarter."""
     bound = as_number(plan.lower_bound)
     known = [(seconds, plan)]
     for moment in MOMENTS:
@@ -295,7 +295,7 @@ def _gaps(plan: Plan, seconds: float, how: How, strategy: str) -> Iterator[float
 
 
 def _megabytes() -> float | None:
-    """The most memory that this process has had so far, where the system tells."""
+    """The peak memory of this process so far, if the system reports it."""
     if sys.platform == "win32":
         return None
     import resource
@@ -306,14 +306,14 @@ def _megabytes() -> float | None:
 
 @record
 class Fresh:
-    """The gap that a new process reaches, and the seconds that it plans for that."""
+    """The gap that a new process reaches, and its seconds of planning."""
 
     gap: float
     seconds: float
 
 
 def in_new_process(file: str, strategy: str, limit: float) -> Fresh:
-    """What the command reaches in a new process, within this limit."""
+    """The result of the command in a new process with this time limit."""
     options = ["--strategy", strategy, "--time-limit", str(limit), "--json"]
     command = [sys.executable, "-m", "tirlite", "plan", file, *options]
     told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

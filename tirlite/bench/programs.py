@@ -1,6 +1,6 @@
-"""Makes a program of a given size: what the speed of the compiler is measured on.
+"""Makes programs of a given size, to measure the speed of the compiler.
 
-`python -m tirlite.bench.programs NAME SIZE` prints how long one takes from the IR to its result, or how it was refused.
+`python -m tirlite.bench.programs NAME SIZE` prints the time of one from IR to result, or why it was refused.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Maker = Callable[[int], PrimFunc]
 
 
 def chain(count: int) -> PrimFunc:
-    """`count` temporaries of constant sizes, each made from the one before it."""
+    """`count` temporaries of constant sizes, each computed from the previous one."""
     return _chained(count, lambda i: f32[16 + 37 * i % 101])
 
 
 def symbolic_chain(count: int) -> PrimFunc:
-    """`count` temporaries of sizes in n, each made from the one before it."""
+    """`count` temporaries of sizes in n, each computed from the previous one."""
     n = Var("n", i64, Dim("n"))
     return _chained(count, lambda i: f32[n * (1 + i % 7) + i % 5], n)
 
@@ -65,7 +65,7 @@ def straight_line(count: int) -> PrimFunc:
 
 
 def deep_nest(depth: int) -> PrimFunc:
-    """`depth` loops, each in the other, of one iteration each."""
+    """`depth` nested loops of one iteration each."""
     b, x, y = _begin("deep_nest")
     with ExitStack() as loops:
         for level in range(depth):
@@ -97,7 +97,7 @@ def _chained(count: int, tensor: Callable[[int], TensorType], n: Var | int = 1) 
 
 
 def measure(program: str, size: int) -> dict[str, float | str]:
-    """`seconds`, and where it was refused `refused`, the message's first line; where LLVM was held back, a `note`."""
+    """`seconds`; if refused, `refused` with the first line of the message; if LLVM's effort was limited, a `note`."""
     func = EXTREMES[program](size)
     x = np.ones(1, np.float32)
     y = np.zeros(1, np.float32)

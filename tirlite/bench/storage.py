@@ -1,4 +1,4 @@
-"""Sets the bytes that tirlite plans for tables and models beside those of TVM and ONNX Runtime, run here."""
+"""Compares the bytes that tirlite plans for tables and models with those of TVM and ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from tirlite.record import record
 from tirlite.show import table
 from tirlite.solver import CompiledEngine
 
-# The peers by the packages that they come in.
+# The peers, and the packages that contain them.
 PACKAGES = {"TVM": "apache-tvm", "ONNX Runtime": "onnxruntime"}
 
 
 @record
 class Row:
-    """One problem: its lower bound, and the bytes that each planner takes, None for a peer that failed.
+    """One problem: its lower bound, and the bytes of each planner; None for a peer that failed.
 
-    `bound` is that of what tirlite plans: of a model, with its operators as tirlite puts them together.
+    `bound`: that of tirlite's problem; for a model, with fused operators.
     """
 
     name: str
@@ -45,21 +45,21 @@ class Row:
     peers: Mapping[str, int | None]
 
     def over(self, peer: str) -> float | None:
-        """How many times the bytes of tirlite the peer takes."""
+        """The peer's bytes relative to tirlite's."""
         found = self.peers.get(peer)
         return found / self.total if found and self.total else None
 
 
 @record
 class Failure:
-    """What has no plan of one number of bytes, and what was said about it."""
+    """A problem without a plan of constant size, and the error."""
 
     name: str
     error: str
 
 
 def storage_rows(paths: Sequence[Path], dims: Mapping[str, int], limit: float) -> Iterator[Row | Failure]:
-    """A row for each model, and each table or model of a folder. Every plan has passed `check`.
+    """A row for each model, and for each table or model in a folder. Every plan has passed `check`.
 
     Raises CommandError for a folder without any.
     """
@@ -124,7 +124,7 @@ def _by_onnxruntime(path: Path, function: Function) -> int | None:
 
 
 def storage_text(results: Sequence[Row | Failure]) -> str:
-    """The machine and the peers, one table, failures, and the means of the ratios."""
+    """The machine and the peers, a table, failures, and the mean ratios."""
     rows = [each for each in results if isinstance(each, Row)]
     names = [name for name in PACKAGES if any(name in row.peers for row in rows)]
     parts = [", ".join([machine_text(), *(f"{name} {number}" for name, number in _versions(names).items())])]
@@ -165,7 +165,7 @@ def _of_peer(row: Row, name: str) -> tuple[str, str]:
 
 
 def storage_json(results: Iterable[Row | Failure]) -> str:
-    """One object: the machine, the rows and the failures."""
+    """One JSON object: the machine, the rows and the failures."""
     known = list(results)
     rows = [{**asdict(each), "peers": dict(each.peers)} for each in known if isinstance(each, Row)]
     failures = [asdict(each) for each in known if isinstance(each, Failure)]

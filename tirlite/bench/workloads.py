@@ -1,4 +1,4 @@
-"""The workloads of `bench kernels`: inputs, what is to come out in f64, and how far each element may be off."""
+"""The workloads of `bench kernels`: inputs, exact results in f64, and the tolerance of each element."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _random = np.random.default_rng
 
 @record(eq=False)
 class Workload:
-    """`kernel` of `inputs` gives `exact`, and may be off by `bound` at each element: 0 for integers.
-
-    It does `multiply_adds` of `dtype`, "" where they are not what limits it, and computes each of `functions` of f32 so
-    often; `exp!` is the fast form of `exp`.
+    """A `kernel` and its `inputs`; each element of the result may differ from `exact` by `bound`, 0 for integers.
+    `multiply_adds` of type `dtype` ("" if they are not the limit), and how often each of `functions` of f32 is
+    computed; `exp!` is the fast form of `exp`.
     """
 
     name: str
@@ -118,7 +117,7 @@ def _depthwise(channels: int, size: int) -> Workload:
 
 
 def sums_of_nine(x: Array) -> Array:
-    """Of the 3 x 3 elements around each one inside."""
+    """The sum of the 3 x 3 elements around each inner element."""
     rows = x[:, :-2] + x[:, 1:-1] + x[:, 2:]
     sums: Array = rows[:-2] + rows[1:-1] + rows[2:]
     return sums
@@ -182,14 +181,14 @@ def _harris(n: int) -> Workload:
     image = _floats(n + 4, n + 4)
     xx, xy, yy = _gradients(image.astype(float), np.subtract)
     exact = xx * yy - xy * xy - 0.04 * (xx + yy) ** 2
-    # The same without what cancels: each gradient has eight terms, each sum nine of their products.
+    # The same with absolute values, so that nothing cancels: gradients of eight terms, sums of nine products.
     xx, xy, yy = _gradients(abs(image.astype(float)), np.add)
     bound = 64 * _EPS * (xx * yy + xy * xy + 0.04 * (xx + yy) ** 2)
     return Workload("Harris", definitions.harris, (image,), np.zeros((n, n), np.float32), exact, bound)
 
 
 def _gradients(image: Array, minus: Callable[[Array, Array], Array]) -> tuple[Array, Array, Array]:
-    """Sums of products of gradients, along and across."""
+    """Sums of products of the gradients along both axes."""
     columns = image[:-2] + 2 * image[1:-1] + image[2:]
     rows = image[:, :-2] + 2 * image[:, 1:-1] + image[:, 2:]
     dx, dy = minus(columns[:, 2:], columns[:, :-2]), minus(rows[2:], rows[:-2])
@@ -210,7 +209,7 @@ def _spmv(n: int, nonzeros: int) -> Workload:
 
 
 def workloads(*, quick: bool) -> dict[str, Callable[[], Workload]]:
-    """What makes each workload, by name; small ones where `quick`."""
+    """A maker of each workload, by name; `quick` makes small ones."""
     full = not quick
     return {
         **{f"matmul {n}": _matmul(n, n, n) for n in ((512, 1024, 2048) if full else (40,))},

@@ -1,1 +1,1 @@
-"""The command line turns arguments into text and files."""
+"""The command line."""

@@ -1,4 +1,4 @@
-"""`python -m tirlite cache`: tells where compiled code is kept on disk and how much there is, and deletes it."""
+"""`python -m tirlite cache`: shows where compiled code is cached and how much there is, or deletes it."""
 
 from __future__ import annotations
 

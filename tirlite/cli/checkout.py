@@ -1,4 +1,4 @@
-"""Stands for the commands of a checkout where tirlite is installed without them."""
+"""Placeholders for the commands that exist only in a checkout of tirlite."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class InCheckout(CommandMessage):
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds commands that say where to find them."""
+    """Adds commands that tell where to find the real ones."""
     for name in ("bench", "onnx-coverage"):
-        # No character begins an option, so that all that follows goes by.
+        # With no prefix character, all further arguments are accepted.
         parser = commands.add_parser(name, help="only in a checkout of the sources", add_help=False, prefix_chars="\0")
         parser.add_argument("rest", nargs="*")
         parser.set_defaults(run=run, command=name)

@@ -1,4 +1,4 @@
-"""The error of a command line that is wrong, and its messages."""
+"""The error for a wrong command line, and the base class of its messages."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class CommandMessage(Message):
 
 @contextmanager
 def input_at_fault() -> Iterator[None]:
-    """Raises CommandError with the same words for an error inside: what was read or told is wrong, no kernel of ours.
+    """Turns errors inside into CommandError: the input is wrong, not a kernel.
 
-    Memory that is too small, and faults of tirlite, stay what they are.
+    CapacityError and InternalError stay what they are.
     """
     try:
         yield

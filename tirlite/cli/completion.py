@@ -1,4 +1,4 @@
-"""`tirlite completion SHELL`: prints what makes a shell complete the commands and the options of `tirlite`."""
+"""`tirlite completion SHELL`: prints a script that completes the commands and options of `tirlite`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description='In bash and zsh: eval "$(tirlite completion SHELL)". In fish: tirlite completion fish | source.',
     )
     parser.add_argument("shell", choices=tuple(_SCRIPTS))
-    # Commands that are added later are known when the command runs.
+    # Computed when the command runs, since more commands are added later.
     parser.set_defaults(run=lambda arguments: _printed(_SCRIPTS[arguments.shell], words_of(commands)))
 
 
 def words_of(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Words:
-    """The words that may follow each command: its options, and what its arguments may be where they are words."""
+    """The words that may follow each command: its options, and the choices of its arguments."""
     found: dict[str, Sequence[str]] = {}
     for name, parser in commands.choices.items():
         words: list[str] = []

@@ -1,4 +1,4 @@
-"""`tirlite demo [IMAGE]`: the whole way of one kernel, on a photograph."""
+"""`tirlite demo [IMAGE]`: a tour of compiling one kernel, on a photograph."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tirlite.cli.tour import find_corners, mark_corners, photograph, picture_bytes, read_picture, tour
 
     image = photograph() if arguments.image is None else read_picture(arguments.image)
-    # What cannot be written is refused before the work.
+    # Before the work, refuse an output that cannot be written.
     refuse_unwritable(arguments.out)
     picture_bytes(image[:1, :1], arguments.out)
     response = tour(image)

@@ -1,4 +1,4 @@
-"""`tirlite explain CODE`: what a code of an error means, an example, and what to do about it."""
+"""`tirlite explain CODE`: explains an error code, with an example and a fix."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ A traceback ends at the line of yours that called tirlite. Set `TIRLITE_FULL_TRA
 frames inside too. The command line colours its text in a terminal; `NO_COLOR=1` stops that, and `FORCE_COLOR=1` asks
 for colour in a file or pipe.
 """
-# Modules that are programs, or that import what may not be installed.
+# Modules that are programs, or import packages that may be missing.
 _PASSED_OVER = ("tirlite.kernels", "tirlite.bench.probes", "tirlite.__main__")
 
 
@@ -61,7 +61,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what was asked for."""
+    """Prints the explanations."""
     known = all_entries()
     if arguments.page:
         print(page(known.values()), end="")
@@ -97,7 +97,7 @@ def all_entries() -> dict[str, Entry]:
 
 
 def page(found: Iterable[Entry]) -> str:
-    """All entries as Markdown, under the classes of error that carry them."""
+    """All entries as Markdown, grouped by error class."""
     groups = by_key((entry.raises, entry) for entry in found)
     parts = [_HEAD]
     for kind in _classes():
@@ -109,7 +109,7 @@ def page(found: Iterable[Entry]) -> str:
 
 
 def _classes() -> list[type[TirliteError]]:
-    """The tree of errors, each class before those below it."""
+    """All error classes, each before its subclasses."""
     found: list[type[TirliteError]] = []
     left: list[type[TirliteError]] = [TirliteError]
     while left:

@@ -1,4 +1,4 @@
-"""`tirlite export FILE.py:NAME | MODEL.onnx`: a kernel or a network as files for programs without Python."""
+"""`tirlite export FILE.py:NAME | MODEL.onnx`: writes a kernel or a network as files for programs without Python."""
 
 from __future__ import annotations
 

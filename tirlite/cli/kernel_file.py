@@ -1,4 +1,4 @@
-"""Loads the kernel that `FILE.py:NAME` names. The file is run, as Python would run it."""
+"""Loads the kernel named by `FILE.py:NAME`, by running the file as Python would."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class FailedFile(CommandMessage):
 
 
 def load_kernel(place: str) -> Kernel:
-    """The kernel at `FILE.py:NAME`; `FILE.py` alone will do where there is one only.
+    """The kernel at `FILE.py:NAME`; `FILE.py` is enough if it has only one.
 
-    Raises CommandError where there is none, and KernelError where it is wrong.
+    Raises CommandError if there is none, and KernelError if it is ill-formed.
     """
     file, _, name = place.rpartition(":") if not place.endswith(".py") else (place, "", "")
     path = Path(file or name)
@@ -92,7 +92,7 @@ def load_kernel(place: str) -> Kernel:
 
 
 def kernels_in(path: Path) -> dict[str, Kernel]:
-    """The kernels of a file by the names that it gives them. Raises CommandError where it cannot be run."""
+    """The kernels of a file, by name. Raises CommandError if the file cannot be run."""
     if not path.is_file():
         raise NoKernelFile(str(path), _other_files(path)).error()
     if path.suffix != ".py":
@@ -113,7 +113,7 @@ def _other_files(path: Path) -> str:
 
 
 def _run(path: Path) -> Mapping[str, object]:
-    """The names that the file defines. Its own folder is where it imports from first; it prints to standard error."""
+    """The names that the file defines. It may import from its own folder; its output goes to standard error."""
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)
     try:
@@ -129,7 +129,7 @@ def _run(path: Path) -> Mapping[str, object]:
 
 
 def _place(path: Path, error: BaseException) -> Span | None:
-    """The line of the file that an error comes from."""
+    """The line of the file that raised an error."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         line = error.lineno
     else:

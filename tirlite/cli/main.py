@@ -1,4 +1,4 @@
-"""Runs the command line's arguments and returns the exit code.
+"""Runs a command line, and returns the exit code.
 
 0 success, 1 the kernel or its run failed, 2 bad arguments, 3 no plan fits the memory there is.
 """
@@ -20,7 +20,7 @@ from tirlite.cli.output_file import CannotWrite
 from tirlite.diag import CapacityError, TirliteError
 from tirlite.show import write
 
-# What standard output fails with; of other files, commands tell which they are.
+# Errors of writing to standard output; commands report those of other files themselves.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 _COMMANDS = (demo, show, explain, plan, run, export, cache, completion)
@@ -50,16 +50,16 @@ class Command(Protocol):
     """A module that is a command."""
 
     def add(self, commands: argparse._SubParsersAction[argparse.ArgumentParser], /) -> None:
-        """Adds the command to those of the program; it sets `run`, which returns the exit code."""
+        """Adds the command to the program's; it sets `run`, which returns the exit code."""
 
 
 def main(argv: Sequence[str] | None = None, more: Sequence[Command] = (checkout,)) -> int:
-    """Runs one command; `argv` is what stands behind the program's name, `more` are commands from elsewhere."""
+    """Runs one command; `argv`: the arguments after the program's name. `more`: further commands."""
     try:
         code = _run(argv, more)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has read enough
+    except BrokenPipeError:  # the reader has closed the pipe
         _discard_output()
         return 0
     except OSError as error:
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None, more: Sequence[Command] = (checkout,
 def _run(argv: Sequence[str] | None, more: Sequence[Command]) -> int:
     try:
         arguments = _parser(more).parse_args(argv)
-    except SystemExit as stop:  # argparse has printed help, or what is wrong
+    except SystemExit as stop:  # argparse has printed help or an error
         return int(stop.code or 0)
     try:
         code: int = arguments.run(arguments)
@@ -89,7 +89,7 @@ def _run(argv: Sequence[str] | None, more: Sequence[Command]) -> int:
 
 
 def _told(error: TirliteError) -> int:
-    """The exit code of an error, which is printed as far as anybody can still be told."""
+    """Prints an error if standard error is usable, and returns its exit code."""
     if sys.stderr is not None:
         with suppress(OSError):
             write(error.styled(), sys.stderr)
@@ -97,7 +97,7 @@ def _told(error: TirliteError) -> int:
 
 
 def _discard_output() -> None:
-    """Lets what is left in standard output go nowhere, for Python would complain of it at its end."""
+    """Redirects the rest of standard output to nowhere, so that Python does not complain about it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

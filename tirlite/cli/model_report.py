@@ -1,4 +1,4 @@
-"""Writes the outputs of a model and its plan as text for people or as JSON for machines."""
+"""Formats the outputs of a model and its plan, as text or JSON."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tirlite.record import record
 from tirlite.show import table
 from tirlite.sizes import evaluate
 
-# Of a gap of more than this share of the bound is said what closes it.
+# For a larger gap, relative to the bound, the text says how to close it.
 _WIDE = 0.03
 _BY_SHAPE = "          for all values of the dims; `--planner per_shape` plans anew at each"
 
 
 @record
 class Report:
-    """What a run gave: outputs by name, bytes at the values of the dims, seconds to compile and of one run.
+    """The results of a run: outputs by name, planned bytes, dims, and the seconds to compile and of one run.
 
-    Of a model in several parts the bytes are those of the largest. A run that was interrupted has no seconds.
+    For a model in several parts the bytes are those of the largest. An interrupted run has no seconds.
     """
 
     outputs: Mapping[str, npt.NDArray[Any]]
@@ -44,14 +44,14 @@ class Report:
         compile_seconds: float,
         run_seconds: float | None,
     ) -> Report:
-        """The report of the plans of a run at these values of the dims."""
+        """The report of a run with these plans and dims."""
         plan = max(plans, key=lambda each: evaluate(each.total, {}))
         total, bound = evaluate(plan.total, {}), evaluate(plan.lower_bound, {})
         return Report(dict(outputs), total, bound, dict(dims), plan.strategy, compile_seconds, run_seconds, len(plans))
 
     @property
     def gap(self) -> float:
-        """How much more than the bound was planned, as a share of the bound."""
+        """How much the plan exceeds the bound, relative to the bound."""
         return (self.total - self.lower_bound) / self.lower_bound if self.lower_bound else 0.0
 
 
@@ -91,7 +91,7 @@ def _first(array: npt.NDArray[Any]) -> str:
 
 
 def report_json(report: Report) -> str:
-    """One object, with the first elements of each output; what JSON has no number for is text: `nan`, `inf`, `-inf`."""
+    """One JSON object with the first elements of each output; nonfinite numbers are strings: `nan`, `inf`, `-inf`."""
     outputs = {
         name: {"dtype": str(each.dtype), "shape": each.shape, "elements": [*map(_element, each.reshape(-1)[:16])]}
         for name, each in report.outputs.items()

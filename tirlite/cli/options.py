@@ -1,4 +1,4 @@
-"""Reads what options say: numbers in their ranges, values of a model's dims, arrays for its inputs."""
+"""Parses options: numbers in ranges, values of a model's dims, arrays for its inputs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UNITS: Mapping[str, int] = {
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A type of whole numbers from `least` to `most`, both included."""
+    """An argparse type: a whole number from `least` to `most`, both included."""
     wanted = f"a whole number from {least} on" if most is None else f"a whole number from {least} to {most}"
 
     def number(text: str) -> int:
@@ -46,12 +46,12 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def is_integer(text: str) -> bool:
-    """Whether `text` is an integer in the digits 0 to 9."""
+    """Whether `text` is an integer in ASCII digits."""
     return _WHOLE.fullmatch(text) is not None
 
 
 def integer(text: str) -> int:
-    """An integer in the digits 0 to 9."""
+    """An integer in ASCII digits."""
     if not is_integer(text):
         raise ArgumentTypeError(f"`{text}` is not an integer")
     return int(text)
@@ -66,7 +66,7 @@ def byte_count(text: str) -> int:
 
 
 def decimal(text: str) -> float:
-    """A number as Python writes it, in the digits 0 to 9, without `_` between them."""
+    """A number in Python's syntax, in ASCII digits without `_`."""
     try:
         return float(text if text.isascii() and "_" not in text else "")
     except ValueError:
@@ -74,7 +74,7 @@ def decimal(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """A type of times, zero or more."""
+    """A number of seconds, zero or more."""
     try:
         value = decimal(text)
     except ArgumentTypeError:
@@ -86,11 +86,11 @@ def seconds(text: str) -> float:
 
 V = TypeVar("V")
 
-# A fact of a dim whose name is an identifier: nothing but comparisons and numbers beside it.
+# A fact about a dim whose name is an identifier: comparisons with numbers.
 _OF_IDENTIFIER = re.compile(r"(?=.*[<>=])\s*(\d+\s*[<>=]+\s*)?[^\W\d]\w*\s*([<>=%][\s\d<>=%]*)?|\s*")
 
 
-# How the options about models are written, each with what it does.
+# The syntax and meaning of each option about models.
 _FORMS = {
     "--dim": "--dim NAME=NUMBER gives a dim of the model a value",
     "--bind": "--bind NAME=NUMBER makes a dim of the model a number",
@@ -112,7 +112,7 @@ class BadRunOption(CommandMessage):
 
 
 def bad_option(option: str, why: str) -> TirliteError:
-    """The error that an option, given as it was written, does not fit; it tells how the option is written."""
+    """The error for an option that does not fit, given as it was written; its help shows the syntax."""
     return BadRunOption(option, why, _FORMS[option.partition(" ")[0]]).error()
 
 
@@ -127,16 +127,16 @@ def add_constant(parser: argparse.ArgumentParser) -> None:
 
 
 def add_known(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that tell what is known of a model before it is read."""
+    """Adds the options with facts that must be known before a model is read."""
     add_several(parser, "--bind", "NAME=N", "fix a dim before the model is read")
     add_several(parser, "--facts", "F", "known facts about dims: 's<=512, batch%%8==0'")
     add_constant(parser)
 
 
 def dims_of_model(models: Iterable[Path], bound: Mapping[str, int], facts: list[str]) -> dict[str, SizeLike]:
-    """What `from_onnx` is told of dims: numbers, and dims with facts, by identifiers or the names in the models.
+    """The dims to pass to `from_onnx`: numbers, and dims with facts, by identifiers or by the names in the models.
 
-    Raises PlanError for what is no fact.
+    Raises PlanError for text that is not a fact.
     """
     from tirlite.plan import parse_facts
 
@@ -151,7 +151,7 @@ def dims_of_model(models: Iterable[Path], bound: Mapping[str, int], facts: list[
 
 
 def by_identifier(model: Path, told: Mapping[str, V]) -> dict[str, V]:
-    """What is told of dims by the names that a model gives extents, by the identifiers that these become."""
+    """Values by the model's names of dims, as values by the identifiers that these become."""
     if all(name.isidentifier() and not iskeyword(name) for name in told):
         return dict(told)
     from tirlite.graph.onnx.model import dim_names_of
@@ -161,7 +161,7 @@ def by_identifier(model: Path, told: Mapping[str, V]) -> dict[str, V]:
 
 
 def refuse_other_dims(function: Function, told: Mapping[str, int], binding: Mapping[Dim, int]) -> None:
-    """Raises CommandError where a dim that is told is not in the model, or is something else there."""
+    """Raises CommandError if a given dim is not in the model, or has another value there."""
     from tirlite.graph.sample_arguments import sizes_by_name
     from tirlite.sizes import evaluate
 
@@ -176,12 +176,12 @@ def refuse_other_dims(function: Function, told: Mapping[str, int], binding: Mapp
 
 
 def parsed_dims(given: list[str], option: str = "--dim") -> dict[str, int]:
-    """The values of `--dim NAME=N`, by name. Raises CommandError for what is not written so."""
+    """The values of `--dim NAME=N`, by name. Raises CommandError for other syntax."""
     return {name: _count(option, name, count) for name, count in pairs(option, given)}
 
 
 def parsed_values(given: list[str]) -> dict[str, tuple[int, ...]]:
-    """The values of `--dim NAME=N,M`, by name. Raises CommandError for what is not written so."""
+    """The values of `--dim NAME=N,M`, by name. Raises CommandError for other syntax."""
     return {
         name: tuple(_count("--dim", name, count) for count in counts.split(","))
         for name, counts in pairs("--dim", given)
@@ -189,7 +189,7 @@ def parsed_values(given: list[str]) -> dict[str, tuple[int, ...]]:
 
 
 def parsed_constants(given: list[str]) -> dict[str, npt.NDArray[Any]]:
-    """The values of `--constant NAME=VALUE`, by name. Raises CommandError for what is neither a number nor an array."""
+    """The values of `--constant NAME=VALUE`, by name. Raises CommandError for neither a number nor an array."""
     import numpy as np
 
     found = {}
@@ -219,7 +219,7 @@ def loaded(option: str, file: str) -> npt.NDArray[Any]:
 
 
 def pairs(option: str, given: list[str]) -> list[tuple[str, str]]:
-    """Names and values of `NAME=VALUE`. Raises CommandError for what is not written so."""
+    """The names and values of `NAME=VALUE`. Raises CommandError for other syntax."""
     made = []
     for each in given:
         name, sign, value = each.rpartition("=")

@@ -1,4 +1,4 @@
-"""Writes contents to a path: the file holds all of them or was never touched."""
+"""Writes files atomically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CannotWrite(CommandMessage):
 
 
 def refuse_unwritable(path: Path) -> None:
-    """Raises CommandError where it is plain beforehand that `path` cannot be written."""
+    """Raises CommandError if it is clear beforehand that `path` cannot be written."""
     try:
         reason = _why_not(path)
     except OSError as error:  # a name that no file can have
@@ -44,10 +44,10 @@ def _why_not(path: Path) -> str | None:
 
 
 def write_file(path: Path, contents: bytes) -> None:
-    """Writes a file by way of another one beside it, so that nobody ever sees a half of it. Raises CommandError.
+    """Writes a file by renaming a temporary one, so that nobody sees part of it. Raises CommandError.
 
-    What a link leads to is written, not the link. An old file leaves its permissions to the new one. A device or a
-    pipe, as `/dev/stdout`, is written to, and never replaced.
+    Follows symbolic links, and keeps the permissions of an existing file. A device or a pipe, such as `/dev/stdout`, is
+    written to directly.
     """
     try:
         if _is_device(path):
@@ -60,9 +60,9 @@ def write_file(path: Path, contents: bytes) -> None:
 
 
 def real_path(path: Path) -> Path:
-    """What a path stands for, all links followed but those that lead in a circle, at which `Path.resolve` fails.
+    """The path with all symbolic links resolved, even with circular links, at which `Path.resolve` fails.
 
-    A path that no file can have, with a NUL in it, stands for itself.
+    A path with a NUL stays as it is.
     """
     try:
         return Path(os.path.realpath(path))

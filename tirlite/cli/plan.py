@@ -1,4 +1,4 @@
-"""`tirlite plan FILE`: lifetimes in a CSV file, or an ONNX model, to a checked storage plan."""
+"""`tirlite plan FILE`: makes a checked storage plan for lifetimes in a CSV file, or for an ONNX model."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ examples:
   tirlite plan encoder.onnx --dim batch=4 --html plan.html
   tirlite plan encoder.onnx --bind batch=1 --bind sequence=128 --capacity 65536
 """
-# What speaks of a table, and has no meaning for a model; None or [] where it was not given.
+# Options for tables only; None or [] if not given.
 _OF_TABLES = ("out", "stop_at_fit")
-# Strategies that search, and for how many nodes where nothing is told: some seconds.
+# Strategies that search, and their default budget of nodes: some seconds.
 _SEARCHES = ("auto", "exact")
 _BUDGET = 1_000_000
 _VALUE = re.compile(r"(?P<name>[^\W\d]\w*)\s*==?\s*(?P<value>-?[0-9]{1,4000})")
-# Seconds in which there is no time to load and compile an engine.
+# With at most so many seconds, there is no time to compile a search engine.
 _BRIEF = 0.5
 
 
@@ -115,7 +115,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plans, writes what was asked for, and prints."""
+    """Plans, writes the files asked for, and prints."""
     from tirlite.cli.plan_report import plan_json, plan_text
 
     _refuse_senseless(arguments)
@@ -219,9 +219,9 @@ def _refuse_senseless(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_outputs(arguments: argparse.Namespace) -> None:
-    """Raises CommandError where an output cannot be written, or would take the place of the input or of another one.
+    """Raises CommandError if an output cannot be written, or would overwrite the input or another output.
 
-    The table with offsets may take the place of the table.
+    Only the table with offsets may overwrite the input.
     """
     taken = {real_path(arguments.file): "the input is"}
     if arguments.out is not None:
@@ -273,7 +273,7 @@ def _plan(problem: Problem, arguments: argparse.Namespace, fitting: FirstFit) ->
 
 
 def _engine(time_limit: float | None) -> Engine | None:
-    """One that compiles itself, unless that would take most of the time there is."""
+    """A search engine that compiles itself at first use; None if that would take most of the time limit."""
     if time_limit is not None and time_limit <= _BRIEF:
         return None
     from tirlite.solver import LateEngine
@@ -282,12 +282,12 @@ def _engine(time_limit: float | None) -> Engine | None:
 
 
 def _is_huge(problem: Problem, engine: Engine) -> bool:
-    """Whether the sizes are too large for compiled code; Python searches a hundredth of the nodes in the same time."""
+    """Whether the sizes are too large for compiled code; Python searches a hundredth of the nodes in the time."""
     return sum(each.size for each in problem.requests if isinstance(each.size, int)) > engine.largest
 
 
 def _budget(arguments: argparse.Namespace) -> int | None:
-    """What was told; some seconds where nothing limits the search."""
+    """The given budget; a default of some seconds if nothing limits the search."""
     told: int | None = arguments.budget
     return _BUDGET if told is None and arguments.time_limit is None else told
 
@@ -307,7 +307,7 @@ def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:
 
 
 def _page(plan: Plan, arguments: argparse.Namespace) -> str:
-    """The page of the plan; of a table whose shapes have plans of their own, that with sliders for its dims."""
+    """The HTML page of the plan; for a table planned by shape, with sliders for its dims."""
     title = f"Storage plan of {arguments.file.name}"
     is_file = str(arguments.file) != "-" and arguments.file.suffix.lower() != ".onnx"
     if arguments.strategy == "per_shape" and arguments.bind and is_file:
@@ -320,7 +320,7 @@ def _page(plan: Plan, arguments: argparse.Namespace) -> str:
 
 
 def _refuse_unsafe(problem: Problem, plan: Plan) -> None:
-    """Checks the addresses of slots once more as those of one arena, which padding between them has made larger."""
+    """Checks the slots' addresses as one arena, since padding between slots may exceed the capacity."""
     from tirlite.plan import Plan, solve
     from tirlite.plan.layout import addresses
 

@@ -1,4 +1,4 @@
-"""Plans the storage of the tensors between an ONNX model's operators: what `tirlite plan MODEL.onnx` shows."""
+"""Plans the storage of the tensors between an ONNX model's operators: `tirlite plan MODEL.onnx`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 @record
 class ModelFacts:
-    """Dims that are numbers, or known better, before the model is planned, sizes that the plan is shown at, inputs that
-    are known.
+    """Facts about a model.
+
+    `dims`: values and facts known before planning. `sizes`: dims that the plan is shown at. `constants`: known inputs.
     """
 
     dims: Mapping[str, SizeLike]
@@ -32,14 +33,14 @@ class ModelFacts:
 
 
 def model_problem(path: Path) -> Problem:
-    """The storage problem of a model's tensors. Raises TirliteError for what is not a model, or cannot be imported."""
+    """The storage problem of a model's tensors. Raises TirliteError for a file that cannot be imported as a model."""
     from tirlite.graph import compile, from_onnx  # noqa: A004
 
     return compile(from_onnx(path), strategy="none").plan.problem
 
 
 def _largest(graph: CompiledGraph, binding: Mapping[Dim, int]) -> Plan:
-    """The plan of the largest part of a graph in parts, in a call with random inputs: that finds the sizes of some."""
+    """The plan of the largest part of a graph in parts; a call with random inputs determines some sizes."""
     import numpy as np
 
     from tirlite.graph.sample_arguments import sample_arguments
@@ -53,11 +54,10 @@ def _largest(graph: CompiledGraph, binding: Mapping[Dim, int]) -> Plan:
 
 
 def model_plan(path: Path, told: ModelFacts, choices: Choices) -> Plan:
-    """The plan that `tl.graph.compile` makes, with what the operators need for themselves; no native code is made.
+    """The plan that `tl.graph.compile` makes, including the operators' own temporaries; no native code is generated.
 
-    Where sizes are told, the plan for all values of the dims is shown at these, as `plan_at` does. Raises TirliteError
-    for what is not a model, or cannot be imported, for names that it does not have, and for dims without a value;
-    CapacityError where the plan does not fit.
+    Given sizes, the plan for all dims is shown at these, as by `plan_at`. Raises TirliteError for a file that cannot be
+    imported as a model, for unknown names and for dims without a value; CapacityError if the plan does not fit.
     """
     from tirlite.driver.shapes import MissingSize
     from tirlite.graph import compile, from_onnx  # noqa: A004

@@ -1,4 +1,4 @@
-"""Tells of a plan: a summary for people, or JSON for machines."""
+"""Formats a plan: a summary as text, or JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NARROWEST, _WIDEST, _CHART_LINES = 60, 160, 24
 
 
 def plan_text(plan: Plan, name: str) -> str:
-    """The figures, and a chart where the terminal is wide enough."""
+    """The figures, and a chart if the terminal is wide enough."""
     columns = shutil.get_terminal_size().columns
     parts = [table(("", ""), _figures(plan, name)).partition("\n")[2].partition("\n")[2]]
     if columns >= _NARROWEST:
@@ -37,9 +37,9 @@ def plan_text(plan: Plan, name: str) -> str:
 
 
 def plan_json(plan: Plan, seconds_to_fit: float | None = None) -> str:
-    """One object: figures, the number of buffers, and their offsets by id. Sizes over dims are text.
+    """One JSON object: figures, the number of buffers, and their offsets by id. Symbolic sizes are strings.
 
-    `seconds_to_fit` are those to the first plan that fits the capacity, if there is one.
+    `seconds_to_fit`: the seconds to the first plan that fits the capacity, if there is one.
     """
     places = addresses(plan)
     figures = {
@@ -59,9 +59,9 @@ def plan_json(plan: Plan, seconds_to_fit: float | None = None) -> str:
 
 
 def failure_json(strategy: str, capacity: int | None, error: TirliteError, problem: Problem | None = None) -> str:
-    """One object: the same figures without a plan, and where there can be none the witness of that.
+    """One JSON object: the same figures without a plan, and a witness if no plan is possible.
 
-    What only the problem tells is null where that is not known.
+    Figures of an unknown problem are null.
     """
     found = None if problem is None else witness(problem)
     figures = {
@@ -106,7 +106,7 @@ def _figures(plan: Plan, name: str) -> list[tuple[str, str]]:
 
 
 def _capacity(problem: Problem) -> int | None:
-    """That of the only memory, as files tell of one alone."""
+    """The capacity of the only memory."""
     return next((pool.capacity for pool in problem.memories.values()), None)
 
 
@@ -144,9 +144,9 @@ class OnePlanOnly(CommandMessage):
 
 
 def plan_folder(arguments: argparse.Namespace, make: Make) -> int:
-    """A line for each table, in the order of their names; the exit code is the largest of those of the tables.
+    """Prints a line for each table in order of names, and returns the largest exit code.
 
-    Ctrl-C ends the search for one with the best plan so far, and all behind it.
+    Ctrl-C ends the search for the current table with the best plan so far, and skips the others.
     """
     folder: Path = arguments.file
     for option in ("out", "svg", "html"):

@@ -1,4 +1,4 @@
-"""Shows on a terminal how far a command is, by one line that is written over and over; keeps what Ctrl-C leaves."""
+"""Shows a command's progress on a terminal in one line, and keeps partial results at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
     from tirlite.plan import Plan
     from tirlite.plan.search.engine import Listener, Progress
 
-# Seconds between looks at what goes on, rare enough not to be seen in what is measured.
+# Seconds between updates, rare enough not to disturb measurements.
 _TICK = 0.5
-# The exit code of a command that Ctrl-C has ended.
+# The exit code of a command ended by Ctrl-C.
 INTERRUPTED = 130
 
 R = TypeVar("R")
 
 
 class Heard:
-    """Whether Ctrl-C has come; also where what it stopped went on with the best that there was."""
+    """Whether Ctrl-C was pressed, even if the interrupted search continued with its best result."""
 
     def __init__(self) -> None:
         self.is_set = False
 
     @property
     def code(self) -> int:
-        """The exit code of a command that has told what there is."""
+        """The exit code of a command that printed its results."""
         return INTERRUPTED if self.is_set else 0
 
 
 @contextmanager
 def hearing() -> Iterator[Heard]:
-    """Notes Ctrl-C, which raises KeyboardInterrupt as ever, while the body runs."""
+    """Records Ctrl-C, which still raises KeyboardInterrupt, while the body runs."""
     heard = Heard()
     before = signal.getsignal(signal.SIGINT)
-    # Other threads cannot set it; where it is ignored, or another program's, it stays so.
+    # Only the main thread may set a handler; an ignored or foreign one is kept.
     if current_thread() is not main_thread() or not callable(before):
         yield heard
         return
@@ -59,7 +59,7 @@ def hearing() -> Iterator[Heard]:
 
 
 def gathered(rows: Iterable[R], name: Callable[[R], str]) -> tuple[list[R], int]:
-    """The rows as far as Ctrl-C lets them be made, and the exit code; a terminal shows how many there are so far."""
+    """The rows made until Ctrl-C, and the exit code; a terminal shows their number meanwhile."""
     found: list[R] = []
 
     def so_far() -> str:
@@ -80,7 +80,7 @@ def gathered(rows: Iterable[R], name: Callable[[R], str]) -> tuple[list[R], int]
 
 
 def printed(rows: Iterable[R], name: Callable[[R], str], text: Callable[[list[R]], str]) -> int:
-    """Prints what there is of some rows, as `gathered` has them; the exit code."""
+    """Prints the rows that `gathered` returns; returns the exit code."""
     found, code = gathered(rows, name)
     if found or not code:
         print(text(found))
@@ -89,7 +89,7 @@ def printed(rows: Iterable[R], name: Callable[[R], str], text: Callable[[list[R]
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Shows on a terminal what a command is about, and for how long; Ctrl-C tells where it has come."""
+    """Shows what a command does and for how long; at Ctrl-C, prints it."""
     start = perf_counter()
     try:
         with _ticking(lambda: what):
@@ -101,7 +101,7 @@ def working(what: str) -> Iterator[None]:
 
 @contextmanager
 def _ticking(text: Callable[[], str]) -> Iterator[None]:
-    """Shows a text that may change, and the seconds, on standard error if that is a terminal."""
+    """Shows a changing text and the seconds on standard error, if that is a terminal."""
     start, over = perf_counter(), Event()
 
     def tick() -> None:
@@ -137,20 +137,20 @@ def _line_on(stream: TextIO | None) -> Iterator[StatusLine]:
 
 @contextmanager
 def showing(stream: TextIO | None) -> Iterator[Listener | None]:
-    """A listener that shows progress on `stream`, until the search is left; None where no terminal is open there."""
+    """A listener that shows progress on `stream` while the body runs; None if it is not a terminal."""
     with _line_on(stream) as line:
         yield (lambda progress: line.show(told(progress))) if line.is_open else None
 
 
 class FirstFit:
-    """When the first plan was found that fits a capacity, if one is given."""
+    """Records when the first plan was found that fits a capacity, if one is given."""
 
     def __init__(self, capacity: int | None) -> None:
         self._capacity = capacity
         self._seconds: float | None = None
 
     def listening(self, listener: Listener | None) -> Listener:
-        """A listener that looks for that plan, from now on, and tells the other one too."""
+        """A listener that watches for that plan from now on, and calls the other listener too."""
         start = perf_counter()
 
         def listen(progress: Progress) -> None:
@@ -162,7 +162,7 @@ class FirstFit:
         return listen
 
     def seconds_of(self, plan: Plan) -> float | None:
-        """Seconds to that plan: those of the whole plan where no search told of one; None where it does not fit."""
+        """The seconds to that plan; those of the whole plan if no search reported one; None if it does not fit."""
         if self._capacity is None or (isinstance(plan.total, int) and plan.total > self._capacity):
             return None
         return plan.seconds if self._seconds is None else self._seconds

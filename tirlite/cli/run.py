@@ -1,4 +1,4 @@
-"""`tirlite run MODEL.onnx`: a model as native code, on arrays from files or random ones; its outputs and its memory."""
+"""`tirlite run MODEL.onnx`: runs a model on arrays from files or random ones; shows its outputs and memory."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Reads, compiles, runs, prints."""
+    """Reads, compiles, runs and prints."""
     from tirlite.cli.model_report import Report, report_json, report_text
     from tirlite.graph import compile, from_onnx  # noqa: A004
     from tirlite.graph.arguments import bind
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _of_random(function: Function, given: Mapping[str, str], error: TirliteError) -> TirliteError:
-    """The error of a run, with what to give where it may come of an input that was not given."""
+    """The error of a run, with advice if a made-up input may have caused it."""
     names = [param.name for param in function.params if param.name not in given and param.tensor.dtype.is_integer]
     if not names or not isinstance(error, KernelRunError):
         return error
@@ -114,7 +114,7 @@ def _of_random(function: Function, given: Mapping[str, str], error: TirliteError
 
 
 def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int], seed: int) -> list[npt.NDArray[Any]]:
-    """An array for each parameter: from its file, else random, as large as the others and what is told make it.
+    """An array for each parameter: from its file, or random, with sizes that fit the others and the given dims.
 
     Raises CommandError for an input that the function does not have.
     """

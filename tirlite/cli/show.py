@@ -1,4 +1,4 @@
-"""`tirlite show FILE.py:NAME`: a kernel on its way to native code, as text."""
+"""`tirlite show FILE.py:NAME`: prints the stages of a kernel's compilation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what was asked for."""
+    """Prints the views asked for."""
     from tirlite.cli.kernel_file import load_kernel
 
     with working(f"reading {arguments.kernel}"):
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _json(kernel: Kernel) -> str:
-    """What there is to know of a kernel, for machines; sizes over dims are text."""
+    """All views of a kernel as JSON; symbolic sizes are strings."""
     plan = kernel.plan
     told = {
         "name": kernel.name,
@@ -114,7 +114,7 @@ def _json(kernel: Kernel) -> str:
 
 
 def _passes(kernel: Kernel) -> list[str]:
-    """The names of the passes that a kernel goes through, in order."""
+    """The names of a kernel's passes, in order."""
     from tirlite.rewrite.pipelines import pipeline
     from tirlite.schedules.auto import auto
 
@@ -149,7 +149,7 @@ def _refuse_unknown(name: str, known: list[str]) -> None:
 
 
 def _after(kernel: Kernel, name: str) -> str:
-    """The function as the last pass of this name leaves it."""
+    """The function after the last pass of this name."""
     left: list[str] = []
 
     def note(step: Step) -> None:
@@ -161,13 +161,13 @@ def _after(kernel: Kernel, name: str) -> str:
 
 
 def _lower(kernel: Kernel, observer: Observer) -> None:
-    """Takes a kernel through its passes once more, with one more observer of them."""
+    """Runs a kernel's passes again with one more observer."""
     options = kernel.options
     _ = kernel.with_options(replace(options, observers=(*options.observers, observer))).lowered
 
 
 def _dump(kernel: Kernel, folder: Path) -> None:
-    """Fills the folder, each file at one stroke."""
+    """Writes the function after each pass into the folder, each file atomically."""
     from tirlite.rewrite import DumpFolder
 
     with tempfile.TemporaryDirectory() as elsewhere:

@@ -1,4 +1,4 @@
-"""Computes the Harris response of a picture; on the way, all that tirlite does to the kernel is printed."""
+"""The tour of the demo: computes the Harris response of a picture, and prints each step of the compilation."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def photograph() -> Gray:
 
 
 def read_picture(path: Path) -> Gray:
-    """The picture in a file, its colours as gray. Raises CommandError."""
+    """The picture in a file, converted to gray. Raises CommandError."""
     if not path.is_file():
         reason = "that is a folder" if path.is_dir() else "there is no such file"
         raise UnreadablePicture(str(path), reason, "" if path.is_dir() else _other_files(path)).error()
@@ -86,7 +86,7 @@ def read_picture(path: Path) -> Gray:
 
 
 def picture_bytes(image: Gray, path: Path) -> bytes:
-    """What the file `path` is to contain, in the format that its ending names. Raises CommandError."""
+    """The content of the file `path` in the format of its ending. Raises CommandError."""
     file = io.BytesIO()
     match path.suffix.lower():
         case ".pgm":
@@ -149,13 +149,13 @@ def _pillow(path: Path) -> ModuleType:
 
 Points = npt.NDArray[np.intp]
 
-# A corner is at least this part of the strongest one, and the strongest within this many pixels to each side.
+# A corner has at least this part of the strongest response, and the strongest within this many pixels to each side.
 _PART = 0.02
 _REACH = 4
 
 
 def find_corners(response: Response) -> Points:
-    """The corners, as rows of (row, column), in the order of the rows of the picture."""
+    """The corners, as rows of (row, column), in order of rows."""
     strongest = response
     for axis in (0, 1):
         padding = [(_REACH, _REACH) if each == axis else (0, 0) for each in (0, 1)]
@@ -176,7 +176,7 @@ def mark_corners(image: Gray, corners: Points) -> Gray:
 
 
 def _frame(image: Gray, top: int, left: int, size: int, value: int) -> None:
-    """Draws a square of `size` + 1 pixels a side, as far as it lies in the picture."""
+    """Draws a square of `size` + 1 pixels per side, clipped to the picture."""
     bottom, right = top + size, left + size
     rows, columns = slice(max(top, 0), bottom + 1), slice(max(left, 0), right + 1)
     for row in (top, bottom):
@@ -187,9 +187,9 @@ def _frame(image: Gray, top: int, left: int, size: int, value: int) -> None:
             image[rows, column] = value
 
 
-# Runs of each side, in turns, and seconds after which no more of it are begun.
+# The most runs of each side, which alternate, and seconds after which no more are started.
 _RUNS, _PATIENCE = 21, 0.25
-# Longer bodies of loops are folded.
+# Longer loop bodies are folded.
 _MOST_LINES = 3
 
 
@@ -275,7 +275,7 @@ def _gap(plan: Plan, binding: dict[Dim, int]) -> str:
 
 
 def _once(rows: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """The rows, the first column empty where it is that of the row above."""
+    """The rows, the first column blank where it repeats the row above."""
     shown, above = [], ""
     for pool, name, why in rows:
         shown.append(("" if pool == above else pool, name, why))

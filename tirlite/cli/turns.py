@@ -1,4 +1,4 @@
-"""Measures the times of several calls, made in turn."""
+"""Times several calls, made in turns."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ def turns(
     rest: float = 0.0,
     is_settled: bool = False,
 ) -> list[list[float]]:
-    """The seconds of each of the calls. They are made in turn, so that other work slows all of them.
-
-    Each is made once before. Of a call that took `patience` seconds in all there are three times and no more. Before
-    each call so many seconds of `rest` go by. With `is_settled` each timed call follows one of the same that is not
-    timed, as it does where a program makes one call again and again: what another left in caches, and its threads, are
-    of no matter then.
+    """The seconds of each of the calls, which take turns so that other load on the machine slows all alike.
+    Each is first called once untimed. A call that took `patience` seconds in total is made at least three times, then
+    no more. `rest`: seconds of sleep before each call. `is_settled`: each timed call directly follows an untimed one of
+    the same, as in a program that repeats it, so that others' cache contents and threads do not matter.
     """
     seconds: list[list[float]] = [[] for _ in calls]
     for call in calls:

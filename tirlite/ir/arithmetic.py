@@ -1,4 +1,4 @@
-"""Tells what each type of binary or unary node does to NumPy values.
+"""The NumPy function that computes each type of binary or unary node.
 
 Values are NumPy scalars, or arrays of lanes, of exactly the node's type. NumPy's integers wrap, its `//` and `%` floor.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from tirlite.ir import expr as e
 
-# Takes and gives NumPy scalars or arrays of lanes.
+# From NumPy scalars or arrays of lanes to the same.
 Function: TypeAlias = Callable[..., Any]
 
 
@@ -37,8 +37,8 @@ def _truncated_remainder(a: Any, b: Any) -> Any:
     return a - b * _truncated_quotient(a, b)
 
 
-# What each type of node does to its operands; but for those of bfloat16. On scalars Python's operators take a tenth of
-# the time of NumPy's functions.
+# The function of each type of node, except for bfloat16. On scalars Python's operators take a tenth of the time of
+# NumPy's functions.
 FUNCTIONS: Mapping[type[e.Expr], Function] = {
     e.Neg: operator.neg,
     e.BitNot: operator.invert,

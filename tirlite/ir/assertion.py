@@ -1,4 +1,4 @@
-"""Writes the message of an Assert that failed, from the values at that moment, and tells which values that takes."""
+"""Makes the message of a failed Assert from values at run time, and says which values it needs."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from tirlite.ir.stmt import Assert
 from tirlite.ir.walk import variables_in, walk
 from tirlite.record import record
 
-# More values make no message clearer.
+# At most so many values are shown.
 MOST_SHOWN = 6
 
-# Stands in a message where a value goes.
+# The placeholder for a value in a message.
 PLACE = "{}"
 
 
 @record
 class Shown:
-    """What a failed Assert tells: the values in its message, then those that its condition compared, by their text."""
+    """The values that a failed Assert shows: those in its message, then those compared, with labels."""
 
     values: tuple[Expr, ...]
     labels: tuple[str, ...]
@@ -51,7 +51,7 @@ class Shown:
 
 
 def shown(stmt: Assert) -> Shown:
-    """The values to compute when `stmt` fails. Each can be computed wherever the condition has been."""
+    """The values to compute when `stmt` fails; each can be computed wherever the condition was."""
     if stmt.message in (ELSE_IN_ORDER, ELSE_IN_THE_OTHER):
         return Shown((), ())  # no message shows it
     found: dict[str, Expr] = {}
@@ -79,7 +79,7 @@ def _label(operand: Expr) -> str:
 
 
 def _compared(condition: Expr) -> list[Expr]:
-    """What a condition compares, in order: only that which is computed in any case."""
+    """The operands of the condition's comparisons, in order; only those that are always evaluated."""
     found: list[Expr] = []
     stack: list[tuple[Expr, bool, dict[Var, Expr]]] = [(condition, True, {})]
     while stack:
@@ -110,7 +110,7 @@ def _is_plain(value: Expr) -> bool:
 
 
 def failure(stmt: Assert, values: Sequence[bool | int | float | None]) -> Message:
-    """The message of `stmt`, given the values of `shown(stmt)`; None stands for memory that was never written."""
+    """The message of `stmt`, given the values of `shown(stmt)`; None stands for unwritten memory."""
     told = shown(stmt)
     texts = [_number_text(value, dtype) for value, dtype in zip(values, told.types, strict=True)]
     inside = len(stmt.values)
@@ -120,12 +120,12 @@ def failure(stmt: Assert, values: Sequence[bool | int | float | None]) -> Messag
 
 
 def filled(message: str, texts: Sequence[str]) -> str:
-    """A message with texts put in its places; doubled braces stand for themselves."""
+    """A message with texts in its placeholders; doubled braces become single ones."""
     return message.format(*texts)
 
 
 def places_in(message: str) -> int | None:
-    """How many values go into a message; None where its braces say nothing."""
+    """The number of placeholders in a message; None if its braces are malformed."""
     bare = message.replace("{{", "").replace("}}", "")
     count = bare.count(PLACE)
     rest = bare.replace(PLACE, "")

@@ -1,4 +1,4 @@
-"""Builds a validated function from calls in program order: the way to build the IR by hand.
+"""Builds a validated function from calls in program order, to write IR by hand.
 
 b = Builder("scale")
 x, y = b.param("x", f32[n]), b.param("y", f32[n], out=True)
@@ -77,7 +77,7 @@ class OpenBlock(Message):
 
 
 class Block(Generic[T]):
-    """The block of a composite statement, for `with`; the statement is added when the block is left."""
+    """The body of a composite statement, for `with`; the statement is added when the block ends."""
 
     def __init__(self, builder: Builder, finish: Callable[[SeqStmt], Stmt], name: T) -> None:
         self._builder = builder
@@ -273,7 +273,7 @@ class Builder:
             raise self._refused(given, parameter, wanted)
 
     def _refused(self, given: object, parameter: str, wanted: str) -> TirliteError:
-        """The error at the line of the call from outside, which tells the method that was called there."""
+        """The error, with the span and the method of the outermost call of the builder."""
         frame: FrameType = sys._getframe(1)
         while frame.f_back is not None and frame.f_back.f_code.co_filename == __file__:
             frame = frame.f_back

@@ -1,4 +1,4 @@
-"""Puts a function of PrimFuncs behind the public boundary: it tells of anything else that it is given."""
+"""Guards public functions that take a PrimFunc: anything else is refused with a message."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class NoPrimFunc(Message):
 
 
 def demand_prim_func(given: object, name: str) -> None:
-    """Returns if `given` is a PrimFunc; raises CallTypeError, which says what `name` takes, otherwise."""
-    # By its type: a class may say anything of `__class__`.
+    """Raises CallTypeError, with what `name` takes, unless `given` is a PrimFunc."""
+    # Ask the type: an object may return anything for `__class__`.
     if issubclass(type(given), PrimFunc):
         return
     advice = "a kernel has one in `.ir`; `tl.parse` makes one of text"
@@ -40,7 +40,7 @@ def demand_prim_func(given: object, name: str) -> None:
 
 
 def of_prim_func(function: Callable[Concatenate[PrimFunc, P], R]) -> Callable[Concatenate[PrimFunc, P], R]:
-    """An analysis of its first argument behind the boundary: a decorator."""
+    """Decorates an analysis of its first argument with the guard and the error boundary."""
 
     @wraps(function)
     def bounded(func: PrimFunc, *args: P.args, **options: P.kwargs) -> R:
@@ -52,7 +52,7 @@ def of_prim_func(function: Callable[Concatenate[PrimFunc, P], R]) -> Callable[Co
 
 
 def pass_call(method: Call) -> Call:
-    """What a pass does with a function, behind the boundary: a decorator."""
+    """Decorates the call method of a pass with the guard and the error boundary."""
 
     @wraps(method)
     def bounded(self: object, func: PrimFunc) -> object:

@@ -1,8 +1,7 @@
-"""Dot products of narrow integers: `tl.dot(total, a, b)` adds the products of groups of lanes to a wider sum.
-
-Lane `l` is `total[l] + a[g * l] * b[g * l] + ... + a[g * l + g - 1] * b[g * l + g - 1]`, for groups of as many lanes
-`g` as make up the bits of a sum: four bytes for an i32. All is computed in the type of `total`, and wraps around. Where
-`a` has one group alone it serves all lanes.
+"""Dot products of narrow integers: `tl.dot(total, a, b)` adds products of groups of lanes to wider sums.
+Lane `l` is `total[l] + a[g * l] * b[g * l] + ... + a[g * l + g - 1] * b[g * l + g - 1]`, where the group size `g` is
+the number of elements in the bits of a sum: four bytes for an i32. All is computed in the type of `total`, and wraps.
+If `a` has only one group, it is used for all lanes.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from tirlite.ir.op import Op
 
 
 def dot(total: Expr, a: Expr, b: Expr) -> Expr:
-    """`total` and the products of the groups of lanes of `a` and `b`."""
+    """The dot products of the groups of lanes of `a` and `b`, added to `total`."""
     return Call(total.dtype, Op.DOT, (total, a, b))
 
 
 def dot_lanes(total: DType, b: DType) -> int:
-    """The lanes of a group, of an operand that belongs to such sums; 0 where there is none."""
+    """The size of a group for these types; 0 if they do not fit."""
     if not total.is_integer or not b.is_integer or b.is_bool or b.bits >= total.bits or total.bits % b.bits:
         return 0
     lanes = total.bits // b.bits
@@ -26,10 +25,10 @@ def dot_lanes(total: DType, b: DType) -> int:
 
 
 def fits_dot(a: DType, b: DType, lanes: int) -> bool:
-    """Whether the other operand is of integers of the same bits: of one group, or as many as this one."""
+    """Whether the other operand has integers of the same bits, in one group or in as many."""
     return a.is_integer and not a.is_bool and a.bits == b.bits and a.lanes in (lanes, b.lanes)
 
 
 def dot_name(a: DType, b: DType) -> str:
-    """How a processor's dot product of vectors with these elements is called: `u8 s8`."""
+    """The name of the element types in a processor's list of dot products: `u8 s8`."""
     return " ".join(f"{'s' if each.is_signed else 'u'}{each.bits}" for each in (a, b))

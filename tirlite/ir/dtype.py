@@ -1,4 +1,4 @@
-"""Element types: what a value is made of, how wide it is, how many lanes it has, and in which two of them meet."""
+"""Element types: kind, width and lanes of a value, and type promotion."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class DType:
         object.__setattr__(self, "bytes", (self.bits + 7) // 8 * self.lanes)
 
     def __call__(self, *values: object) -> NoReturn:
-        """A cast, which kernels alone have."""
+        """A cast, which is valid only in kernels."""
         with boundary:
             raise OutsideKernel(self.name).error()
 
@@ -142,7 +142,7 @@ class DType:
 
     @property
     def stored(self) -> np.dtype[np.generic]:
-        """The type of NumPy arrays that hold it: for bfloat16 the unsigned integers of its bits."""
+        """The element type of NumPy arrays that hold it; for bfloat16, unsigned integers with its bits."""
         return u16.numpy if self.code is TypeCode.BFLOAT else self.numpy
 
     def __getitem__(self, shape: object) -> TensorType:
@@ -160,9 +160,8 @@ class DType:
 @record
 class TensorType:
     """An element type with a shape: `f32[n, 4]`. `f32[()]` has no axis and one element.
-
-    The extents are as they were given, integers or expressions. What can be no extent at all is refused where a type
-    is indexed; what makes a buffer of them checks the rest, and knows its name.
+    The extents are kept as given, integers or expressions. Indexing a type refuses values that can be no extent; making
+    a buffer checks the rest, when its name is known.
     """
 
     dtype: DType
@@ -170,7 +169,7 @@ class TensorType:
 
 
 def _with_sizes(extents: tuple[object, ...]) -> tuple[object, ...]:
-    """The extents, those that are expressions of sympy as sizes. Raises KernelError for those that are none."""
+    """The extents, with sympy expressions converted to sizes. Raises KernelError for those that cannot be."""
     if not any(map(is_of_sympy, extents)):
         return extents
     from tirlite.sizes import from_sympy
@@ -179,7 +178,7 @@ def _with_sizes(extents: tuple[object, ...]) -> tuple[object, ...]:
 
 
 def _check_extents(dtype: DType, extents: tuple[object, ...]) -> None:
-    """Raises KernelError for what is neither an integer from 0 on nor, by its type, an integer expression."""
+    """Raises KernelError for an extent that is neither a nonnegative integer nor an integer expression."""
     for axis, extent in enumerate(extents):
         kind = getattr(extent, "dtype", None)
         if isinstance(extent, (Dim, Poly)):
@@ -197,7 +196,7 @@ def _check_extents(dtype: DType, extents: tuple[object, ...]) -> None:
             raise TypeExtent(axis, str(dtype), given, hint).error()
 
 
-# How others write an extent that is not known.
+# How other libraries write an unknown extent.
 _ANY = ("None", "-1", "Ellipsis", "slice(None, None, None)")
 
 
@@ -232,7 +231,7 @@ def dtype_of(name: str) -> DType | None:
 
 
 def rounded(value: float, dtype: DType) -> float:
-    """`value` rounded once, to nearest even, to the precision and the range of a float type below f64."""
+    """`value` rounded once, ties to even, to the precision and range of a float type narrower than f64."""
     form = _FORMATS.get((dtype.code, dtype.bits))
     if form is None or not isfinite(value):
         return value
@@ -243,14 +242,14 @@ def rounded(value: float, dtype: DType) -> float:
 
 
 def float_text(value: float, dtype: DType) -> str:
-    """A float of this type with as few digits as tell it from its neighbours, as Python writes those of f64."""
+    """The shortest digits that identify a float of this type, as Python writes those of f64."""
     if (dtype.code, dtype.bits) not in _FORMATS or not isfinite(value):
         return repr(value)
     texts = (repr(float(f"{value:.{digits}g}")) for digits in range(1, 18))
     return next(text for text in texts if rounded(float(text), dtype) == value)
 
 
-# Digits of the significand, and the exponents of the least and past the greatest normal number, as frexp counts them.
+# Digits of the significand, the least exponent of normal numbers, and the exponent of infinity, as in frexp.
 _FORMATS = {
     (TypeCode.FLOAT, 16): (11, -13, 16),
     (TypeCode.BFLOAT, 16): (8, -125, 128),
@@ -259,7 +258,7 @@ _FORMATS = {
 
 
 def promote(a: DType, b: DType) -> DType | None:
-    """The type in which `a` and `b` meet; None where they do not (handles, different numbers of lanes above one)."""
+    """The common type of `a` and `b`; None if there is none (handles, or different numbers of lanes above one)."""
     if a == b:
         return a
     if a.lanes != b.lanes and 1 not in (a.lanes, b.lanes):
@@ -286,7 +285,7 @@ def _promote_scalars(a: DType, b: DType) -> DType | None:
 
 
 def _promote_integer_to(real: DType, integer: DType) -> DType:
-    """The least float type that holds both, as NumPy counts it: by width, not by exactness at 64 bits."""
+    """The least float type for both as in NumPy, by width and not by exactness at 64 bits."""
     if integer.bits == 8:
         return real
     if integer.bits == 16:
@@ -304,7 +303,7 @@ def _promote_integers(a: DType, b: DType) -> DType:
 
 
 def literal_type(value: bool | int | float, partner: DType | None) -> DType:
-    """The type that a Python literal takes beside an operand of type `partner`, or alone (None)."""
+    """The type of a Python literal next to an operand of type `partner`, or alone (None)."""
     if isinstance(value, bool):
         return partner.scalar if partner is not None else bool_
     if isinstance(value, int):

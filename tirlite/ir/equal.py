@@ -1,8 +1,8 @@
-"""Tells whether two trees mean the same, and names the first difference; makes a hash of a tree's meaning.
+"""Compares trees up to renaming, names the first difference, and hashes trees.
 
-Both read a tree as a stream of tokens in program order, in which a variable or a buffer is the number of its
-definition. Trees that are equal up to renaming give equal streams, so that nothing else has to know about names. A
-function that is called is one token, a digest of its own stream.
+A tree is read as a stream of tokens in program order, in which a variable or a buffer is the number of its definition.
+Trees that are equal up to renaming give equal streams, so no other code has to handle names. A called function is one
+token, a digest of its own stream.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class NotComparable(Message):
 
 @record
 class Equality:
-    """Whether two trees are equal, for use in a condition; if not, the first difference and the path to it."""
+    """Whether two trees are equal, usable as a condition; if not, the path to the first difference."""
 
     equal: bool
     difference: str = ""
@@ -65,14 +65,14 @@ def structural_equal(a: Node, b: Node) -> Equality:
     found = _first_difference(a, b)
     while found is not None and isinstance(found[0].shown, Function) and isinstance(found[1].shown, Function):
         inside = _first_difference(found[0].shown, found[1].shown)
-        if inside is None or inside[0].shown is found[0].shown:  # it is the function's own fields that differ
+        if inside is None or inside[0].shown is found[0].shown:  # the function's own fields differ
             break
         around, found = _joined(around, found[0].path), inside
     return Equality(True) if found is None else Equality(False, _difference(*found, around))
 
 
 def are_equal(ones: Sequence[Expr], others: Sequence[Expr]) -> bool:
-    """Whether there are as many expressions here as there, each of the same structure as its counterpart."""
+    """Whether there are equally many expressions, pairwise of the same structure."""
     return len(ones) == len(others) and all(
         a is b or bool(structural_equal(a, b)) for a, b in zip(ones, others, strict=True)
     )
@@ -84,12 +84,12 @@ def _first_difference(a: Node, b: Node) -> tuple[_Token, _Token] | None:
 
 
 def structural_hash(a: Node) -> int:
-    """64 bits, the same for trees that are structurally equal, and the same in every process."""
+    """64 bits that are the same for structurally equal trees, in every process."""
     return int.from_bytes(_digest(_Stream(a), 8), "little")
 
 
 def content_digest(func: Function) -> bytes:
-    """20 bytes, the same in every process for functions that are structurally equal and have the same names."""
+    """20 bytes that are the same for structurally equal functions with the same names, in every process."""
     digest = blake2b(digest_size=20)
     digests: dict[Function, bytes] = {}
     for each in closure_of(func):
@@ -101,7 +101,7 @@ def content_digest(func: Function) -> bytes:
 
 
 def called_digests(func: Function) -> dict[Function, bytes]:
-    """For `func` and all functions that it calls 32 bytes each, the same for those that are structurally equal."""
+    """32 bytes for `func` and each function that it calls, the same for structurally equal ones."""
     digests: dict[Function, bytes] = {}
     _enter_digests(func, digests)
     return digests
@@ -124,12 +124,12 @@ def _digest(stream: Iterable[_Token], size: int) -> bytes:
     return digest.digest()
 
 
-# The way from the root to a part, last step first: names of fields, and positions in them.
+# The path from the root to a part, last step first: names of fields, and positions in them.
 _Path: TypeAlias = "tuple[_Path, str | int] | None"
 
 
 class _End:
-    """Where a tuple of things ends."""
+    """The end of a tuple."""
 
     def __repr__(self) -> str:
         return "the end"
@@ -139,7 +139,7 @@ _END = _End()
 
 
 class _Token(NamedTuple):
-    """`key` is what is compared: a kind, and the values of `fields`. The rest is for the message."""
+    """`key` is compared: a kind, and the values of `fields`. The rest is for the message."""
 
     key: tuple[object, ...]
     path: _Path
@@ -148,7 +148,7 @@ class _Token(NamedTuple):
 
 
 class _Enter(NamedTuple):
-    """A node is to be read. In the shape of a parameter, variables that are new are dims."""
+    """Read a node. In the shape of a parameter, new variables are dims."""
 
     node: Node
     path: _Path
@@ -156,7 +156,7 @@ class _Enter(NamedTuple):
 
 
 class _Define(NamedTuple):
-    """A variable or a buffer begins to exist."""
+    """A variable or a buffer is defined."""
 
     name: Var | Buffer
     path: _Path
@@ -178,7 +178,7 @@ class _Stream:
     """The tokens of one tree."""
 
     def __init__(self, root: Node, digests: dict[Function, bytes] | None = None) -> None:
-        """`digests` are those of functions that are known already."""
+        """`digests`: those of functions that are known already; new ones are added."""
         self._digests = {} if digests is None else digests
         self.numbers: dict[Var | Buffer, int] = {}
         self._count = 0
@@ -219,7 +219,7 @@ class _Stream:
             self._tasks.extend(reversed(self._parts(task)))
 
     def _parts(self, task: _Enter) -> list[_Task]:
-        """What a node is made of; each definition after what cannot see it and before what can."""
+        """The tasks for the parts of a node; each definition comes after what cannot see it and before what can."""
         node, path, in_param = task
         is_func = isinstance(node, Function)
         parts: list[_Task] = [self._called(getattr(node, name), (path, name)) for name in node.CALLS]
@@ -241,7 +241,7 @@ class _Stream:
 
     def _define(self, task: _Define) -> _Token:
         name, path, in_param = task
-        # A parameter may have been met as an extent of an earlier one.
+        # A scalar parameter may have occurred as an extent of an earlier parameter.
         if not (in_param and name in self.numbers):
             self._number(name)
         if isinstance(name, Var):
@@ -266,14 +266,14 @@ class _Stream:
 
 
 def _spread(value: Any, at: _Path, task: Callable[[Any, _Path], _Task]) -> list[_Task]:
-    """A task for what a field holds: for each thing in a tuple and for its end, for one thing, or for None."""
+    """The tasks for a field: for each element of a tuple and its end, for one value, or for None."""
     if isinstance(value, tuple):
         return [*(task(each, (at, k)) for k, each in enumerate(value)), _Token((_END,), (at, len(value)), _END)]
     return [_Token((None,), at, None) if value is None else task(value, at)]
 
 
 def _comparable(value: object) -> object:
-    """`value`, or what stands for it where Python's == is not sameness."""
+    """`value`, or a substitute where Python's == is not identity of values."""
     if isinstance(value, float):
         return "nan" if isnan(value) else value.hex()
     if isinstance(value, tuple):
@@ -302,7 +302,7 @@ def _difference(left: _Token, right: _Token, around: _Path) -> str:
 
 
 def _described(shown: object) -> str:
-    """A node, a variable or a buffer in a few words."""
+    """A short description of a node, a variable or a buffer."""
     if isinstance(shown, (Var, Buffer)):
         return f"{type(shown).__name__} {shown.name}"
     if isinstance(shown, (IntImm, FloatImm, StringImm)):
@@ -317,7 +317,7 @@ def _plain(value: object) -> str:
 
 
 def _joined(outer: _Path, inner: _Path) -> _Path:
-    """The way through `outer`, and then `inner`."""
+    """The path `inner` appended to `outer`."""
     steps = []
     while inner is not None:
         inner, step = inner

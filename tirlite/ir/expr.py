@@ -1,7 +1,7 @@
 """Expressions of the IR, and the buffers that they read.
 
-Constructors take operands as they are: both sides of an `Add` already have one type. The Python operators on
-expressions (`a + 1`, `x[i] * y[j]`, `i < n`) promote first, as NumPy 2 does, with Python's literals weak.
+Constructors do not convert: both sides of an `Add` must have the same type. The Python operators on expressions
+(`a + 1`, `x[i] * y[j]`, `i < n`) promote first, as NumPy 2 does, with weak Python literals.
 `==` compares identity; write `EQ(a, b)` for the comparison.
 """
 
@@ -27,7 +27,7 @@ _Operator: TypeAlias = "Callable[[Expr, ExprLike], Expr]"
 
 
 def _operators(kind: Callable[[], type[Binary] | type[Compare]]) -> tuple[_Operator, _Operator]:
-    """Python's operator for a kind of node, which is defined below, and the same of a second operand."""
+    """Python's operator for a node class, and its reflected form; the class is defined further down."""
     return lambda self, other: binary(kind(), self, other), lambda self, other: binary(kind(), other, self)
 
 
@@ -54,11 +54,11 @@ class Expr(Node):
         return Neg(self)
 
     def __size__(self) -> Size | None:
-        """What stands for this expression among sizes; None where it is more than integer arithmetic on dims.
+        """This expression as a size; None if it is more than integer arithmetic on dims.
 
-        So `plan.total == 4 * n * m` compares sizes, while two expressions are equal only if they are one.
+        So `plan.total == 4 * n * m` compares sizes, though expressions compare by identity.
         """
-        # Sizes are made of expressions of all kinds, and so is what makes them: it is loaded by its name.
+        # Imported by name, as the module depends on all expression classes.
         size: Size | None = import_module("tirlite.ir.size").size_over_dims(self)
         return size
 
@@ -70,7 +70,7 @@ class Expr(Node):
         raise TypeError(f"{told}; an annotation with `max` or `min` of dims is put in quotes")
 
     def astype(self, dtype: DType) -> Expr:
-        """This value converted to `dtype`; itself where it has that type."""
+        """This value converted to `dtype`; itself if it has that type."""
         return self if self.dtype == dtype else Cast(dtype, self)
 
 
@@ -118,7 +118,7 @@ class StringImm(Expr):
 
 @node
 class Cast(Expr):
-    """`value` converted: integers wrap, floats round to nearest even, float to integer saturates and takes nan to 0."""
+    """`value` converted: integers wrap, floats round to even, float to integer saturates and maps nan to 0."""
 
     CHILDREN: ClassVar = ("value",)
     dtype: DType
@@ -310,13 +310,10 @@ class Select(Expr):
 
 @record(eq=False, repr=False)
 class Buffer:
-    """A typed window with `len(shape)` axes on storage, row-major and dense. Compared by identity.
-
-    A parameter may have `strides` instead: the elements from an index to the next, for each axis. Its elements must lie
-    apart from each other if it is written.
-
-    `scope` is rank and tag as in `local.UB`. `alignment` is in bytes, 0 for the element's own. A volatile buffer's
-    accesses are kept as they are. Indexing one (`x[i, j]`) makes a Load.
+    """A typed N-dimensional window on storage, row-major and dense. Compared by identity.
+    A parameter may have `strides` instead, in elements; if it is written, its elements must not overlap. `scope`: rank
+    and tag as in `local.UB`. `alignment`: in bytes, 0 for the element's own. `volatile`: accesses are kept as they are.
+    Indexing a buffer (`x[i, j]`) makes a Load.
     """
 
     name: str
@@ -337,7 +334,7 @@ class Buffer:
 
 @node
 class Load(Expr):
-    """The element of a buffer at the indices. A Ramp as the last index loads as many elements at once."""
+    """The element of a buffer at the indices. A Ramp as the last index loads a vector."""
 
     CHILDREN: ClassVar = ("indices",)
     USES: ClassVar = ("buffer",)
@@ -373,7 +370,7 @@ class Ramp(Expr):
 
     @classmethod
     def unit(cls, first: Expr | int, lanes: int) -> Ramp:
-        """The vector `first, first + 1, ...`; of a Python integer in i64."""
+        """The vector `first, first + 1, ...`; i64 if `first` is a Python integer."""
         base = const(first, i64) if isinstance(first, int) else first
         return cls(base, const(1, base.dtype), lanes)
 
@@ -403,7 +400,7 @@ class Call(Expr):
 
 @node
 class LetExpr(Expr):
-    """`body` with `var` standing for `value`, which is evaluated once."""
+    """`body` with `var` bound to `value`, which is evaluated once."""
 
     CHILDREN: ClassVar = ("value", "body")
     DEFINES: ClassVar = ("var",)
@@ -417,31 +414,30 @@ class LetExpr(Expr):
 
 
 def access_type(buffer: Buffer, indices: tuple[Expr, ...]) -> DType:
-    """The type of the value at `indices`: the element type, times the lanes of a vector index."""
+    """The type of the access at `indices`: the element type, times the lanes of a vector index."""
     lanes = indices[-1].dtype.lanes if indices else 1
     return buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(buffer.dtype.lanes * lanes)
 
 
 def as_expr(value: object, partner: DType | None = None, beside: Expr | None = None) -> Expr:
     """`value` as an expression; a number takes its type from `partner`, or its default.
-
-    Sizes and expressions of sympy are i64, over dims; symbols are the dims of their names that stand `beside` them.
-    Raises TypeError for anything else.
+    Sizes and sympy expressions become i64 over dims; symbols are the dims of those names in `beside`. Raises TypeError
+    for other values.
     """
     if isinstance(value, Expr):
         return value
     if isinstance(value, int | float):
         return const(value, literal_type(value, partner))
-    if isinstance(value, Real):  # one of NumPy
+    if isinstance(value, Real):  # a NumPy scalar
         return as_expr(int(value) if isinstance(value, Integral) else float(value), partner)
     expr: Expr = import_module("tirlite.ir.size").expr_of_size(value, beside)
     return expr
 
 
 def const(value: bool | int | float, dtype: DType) -> Expr:
-    """A constant of type `dtype`, in every lane of it.
+    """A constant of type `dtype`, in every lane.
 
-    Raises OverflowError for an integer that the type does not hold, TypeError for a float where it is not a float type.
+    Raises OverflowError for an integer out of range, TypeError for a float if `dtype` is not a float type.
     """
     if dtype.is_float:
         imm: Expr = FloatImm(dtype.scalar, float(value))
@@ -455,7 +451,7 @@ def const(value: bool | int | float, dtype: DType) -> Expr:
 
 
 def binary(kind: type[Binary] | type[Compare], a: ExprLike, b: ExprLike) -> Expr:
-    """`kind` of two operands, promoted to one type first; true division of integers is in f64."""
+    """`kind` of two operands promoted to a common type; true division of integers is in f64."""
     left = as_expr(a, b.dtype, b) if isinstance(b, Expr) else as_expr(a)
     right = as_expr(b, left.dtype, left)
     if not isinstance(a, Expr):
@@ -469,6 +465,6 @@ def binary(kind: type[Binary] | type[Compare], a: ExprLike, b: ExprLike) -> Expr
 
 
 def widened(value: Expr, dtype: DType) -> Expr:
-    """`value` cast to the scalar type of `dtype`, then broadcast to its lanes where it is a scalar."""
+    """`value` cast to the scalar type of `dtype`, and broadcast to its lanes if scalar."""
     cast = value.astype(dtype.scalar.with_lanes(value.dtype.lanes))
     return cast if cast.dtype.lanes == dtype.lanes else Broadcast(cast, dtype.lanes)

@@ -1,6 +1,6 @@
-"""What a running kernel can do wrong: one message a fault, with the values that show it, however the kernel is run.
+"""Faults of running kernels: one message per fault, the same for interpreted and compiled kernels.
 
-The interpreter raises them all. Compiled code raises those that it checks for.
+The interpreter raises all of them, compiled code those that it checks for.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class UninitialisedRead(Message):
 
 
 def never_written(use: str, buffer: Buffer, index: Iterable[int], span: Span | None) -> UninitialisedRead:
-    """The message for a use of what was read at `index` of a buffer."""
+    """The message for a use of a value read at `index` of a buffer."""
     element = f"{buffer.name}[{', '.join(map(str, index)) or '()'}]"
     is_shared = buffer.scope.partition(".")[0] == "shared"
     barrier = '; what another thread writes is there behind a `tl.barrier("shared")`' if is_shared else ""
@@ -218,7 +218,7 @@ _SPELLING = {FloorDiv: "//", FloorMod: "%", TruncDiv: "truncdiv", TruncMod: "tru
 
 
 def trap_of(kind: type[Binary], dtype: DType) -> Trap | None:
-    """What looks at two integer lanes and says what is wrong with them; None if nothing ever is."""
+    """A function that returns the fault of an operation on two integer lanes, or None; None if it never has one."""
     if not dtype.is_integer:
         return None
     if kind in SHIFTS:

@@ -1,8 +1,7 @@
-"""Makes the operations that compute something from values, in code or in numbers: one formula for both.
-
-A formula is an ordinary Python function of Terms. What a Term is made of, the text of an instruction or an array, only
-its Machine knows; so the interpreter and the compiled code run the same operations in the same order, and agree to the
-last bit. There is no branch and no table: each lane of a vector takes the same way.
+"""Formulas: functions of Terms that both the interpreter and code generation evaluate.
+Only the Machine knows what a Term's item is, the text of an instruction or an array. So the interpreter and the
+compiled code run the same operations in the same order, and agree bit for bit. Formulas have no branches, so all lanes
+of a vector take the same path.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Kind: TypeAlias = type[e.Binary] | type[e.Compare] | type[e.Neg]
 
 
 class Machine(Protocol):
-    """What carries out the operations. Items are its own; all types are scalar types, whatever the lanes."""
+    """Carries out operations on items of its own kind. All types are scalar types, whatever the lanes."""
 
     def constant(self, value: int | float, dtype: DType) -> object: ...
 
@@ -27,7 +26,7 @@ class Machine(Protocol):
         """An operator on operands of type `dtype`."""
 
     def call(self, op: Op, dtype: DType, item: object) -> object:
-        """A rounding, a square root or an absolute value."""
+        """A rounding function, square root or absolute value."""
 
     def fused(self, a: object, b: object, c: object) -> object:
         """`a * b + c` of f32, rounded once."""
@@ -37,23 +36,23 @@ class Machine(Protocol):
     def convert(self, source: DType, target: DType, item: object) -> object: ...
 
     def lookup(self, table: tuple[float, ...], item: object) -> object:
-        """The f64 in a table at an index of type i64 within it."""
+        """The f64 in a table at an i64 index, which must be in range."""
 
     def reinterpret(self, source: DType, target: DType, item: object) -> object:
-        """The same bits as another type of as many."""
+        """The same bits as another type of the same width."""
 
 
 _Operator: TypeAlias = "Callable[[Term, Operand], Term]"
 
 
 def _operators(kind: Kind) -> tuple[_Operator, _Operator]:
-    """Python's operator for a kind of node, and the same of a second operand."""
+    """Python's operator for a kind of node, and its reflected form."""
     return lambda self, other: self._binary(kind, self, other), lambda self, other: self._binary(kind, other, self)
 
 
 @record(eq=False)
 class Term:
-    """A value within a formula. Numbers beside it take its type."""
+    """A value in a formula. Numbers combined with it take its type."""
 
     machine: Machine
     dtype: DType
@@ -88,18 +87,18 @@ class Term:
         return self._call(Op.ABS)
 
     def round(self) -> Term:
-        """The nearest integer, the even one of two."""
+        """The nearest integer, ties to even."""
         return self._call(Op.ROUND)
 
     def lookup(self, table: tuple[float, ...]) -> Term:
-        """The f64 in a table at this index, which must be within it."""
+        """The f64 in a table at this index, which must be in range."""
         return Term(self.machine, f64, self.machine.lookup(table, self.item))
 
     def sqrt(self) -> Term:
         return self._call(Op.SQRT)
 
     def times_plus(self, factor: Operand, addend: Operand) -> Term:
-        """`self * factor + addend`: of f32 rounded once, else a product and a sum."""
+        """`self * factor + addend`: fused for f32, otherwise a product and a sum."""
         if self.dtype != f32:
             return self * factor + addend
         items = [each.item if isinstance(each, Term) else self.like(each).item for each in (self, factor, addend)]
@@ -109,7 +108,7 @@ class Term:
         return Term(self.machine, self.dtype, self.machine.call(op, self.dtype, self.item))
 
     def where(self, yes: Operand, no: Operand) -> Term:
-        """`yes` where this condition holds, else `no`; at least one of them is a Term."""
+        """`yes` if this condition holds, else `no`; at least one of them is a Term."""
         sample = yes if isinstance(yes, Term) else no
         assert isinstance(sample, Term)
         left = yes if isinstance(yes, Term) else sample.like(yes)
@@ -124,7 +123,7 @@ class Term:
         return Term(self.machine, dtype, self.machine.convert(self.dtype, dtype, self.item))
 
     def as_type(self, dtype: DType) -> Term:
-        """The same bits seen as another type of as many."""
+        """The same bits as another type of the same width."""
         return Term(self.machine, dtype, self.machine.reinterpret(self.dtype, dtype, self.item))
 
     @property
@@ -133,7 +132,7 @@ class Term:
         return self.as_type(DType(TypeCode.INT, self.dtype.bits))
 
     def with_sign_of(self, other: Term) -> Term:
-        """This number, which is not negative, with the sign of another one of its type."""
+        """This nonnegative number with the sign of another one."""
         return (self.bits | (other.bits & -(1 << (self.dtype.bits - 1)))).as_type(self.dtype)
 
 
@@ -141,6 +140,6 @@ Operand: TypeAlias = Term | int | float
 
 
 def clamped(x: Term, low: float, high: float) -> Term:
-    """The value, `low` where it is less and `high` where it is more; nan stays nan."""
+    """The value limited to `low` .. `high`; nan stays nan."""
     x = (x > high).where(high, x)
     return (x < low).where(low, x)

@@ -1,4 +1,4 @@
-"""A function of the IR: parameters and a body; within it a dim is its name."""
+"""PrimFunc: a function of the IR with parameters and a body. Within it, a dim is identified by its name."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from tirlite.sizes.dim import contradiction
 @node
 class PrimFunc(Function):
     """A kernel. Buffers among `params` are arrays of the caller, variables are scalars.
-
     The dims in the shapes of the parameters are bound by the arguments. `outputs` are the parameters that the caller
-    may omit; they are then allocated and returned. `defaults` are the values of scalar parameters that the caller
-    omits, in the order of `params`, with None for those that are required; it may be shorter. `is_normal` says that
-    the function is known to be in normal form, as the pass `Normalize` returns it, `is_valid` that it is known to be
-    well-formed, as `validate` has found it.
+    may omit; they are then allocated and returned. `defaults` are the values of scalar parameters that the caller may
+    omit, in the order of `params`, with None for required ones; it may be shorter. `is_normal`: the function is known
+    to be in the normal form of the pass `Normalize`. `is_valid`: `validate` has accepted it.
     """
 
     CHILDREN: ClassVar = ("body",)
@@ -41,7 +39,7 @@ class PrimFunc(Function):
     known_sources: Mapping[Var, DimSource] | None = field(default=None, init=False)
 
     def named(self, name: str) -> PrimFunc:
-        """The same function of another name."""
+        """The same function with another name."""
         made = self.replaced(name=name)
         object.__setattr__(made, "is_valid", self.is_valid)
         return made
@@ -52,10 +50,9 @@ class PrimFunc(Function):
         return function_text(self)
 
     def show(self, mark: Node | Buffer | None = None) -> None:
-        """Prints the function, coloured where the terminal has colours, with carets under all that `mark` prints as.
+        """Prints the function, coloured on a terminal, with carets under `mark`.
 
-        `mark` is a statement or an expression out of the body, or a variable or buffer, which is marked wherever it
-        stands.
+        `mark` is a statement or an expression in the body, or a variable or buffer, which is marked wherever it occurs.
         """
         from tirlite.ir.printer_func import function_text
         from tirlite.show import marked_text, write
@@ -70,9 +67,9 @@ class PrimFunc(Function):
 
 
 def with_one_dim_each(func: PrimFunc) -> PrimFunc:
-    """`func` with the variable that is met first in the place of all that stand for the same dim.
+    """`func` with a single variable for each dim: the first that occurs.
 
-    Functions that it calls have dims of their own. Raises KernelError for dims of one name with different facts.
+    Called functions have dims of their own. Raises KernelError for dims of one name with different facts.
     """
     met = dict.fromkeys(_dims(func))
     first: dict[str, Var] = {}

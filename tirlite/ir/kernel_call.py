@@ -1,8 +1,8 @@
-"""The statement that calls a function, on buffers and values of the caller, and what a function is to its callers.
+"""The statement that calls a function, and what a function is to its callers.
 
-The callee works on the caller's memory: where arguments share bytes, so do its parameters. It is not part of the
-caller, which only points to it: calls of one function share one object, and no walk through the caller enters it. See
-`ir.callees` for walks over the functions that call each other.
+The callee works on the caller's memory: if arguments share bytes, so do its parameters. It is not part of the caller,
+which only refers to it: calls of one function share one object, and walks through the caller do not enter it. See
+`callees` for walks over the functions that call each other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tirlite.record import record
 
 @record
 class DimSource:
-    """What tells a dim to a call: `axis` of `param`, which is `times * dim + plus`."""
+    """The axis of a parameter that defines a dim: its extent is `times * dim + plus`."""
 
     param: Buffer
     axis: int
@@ -35,13 +35,13 @@ class DimSource:
         return (self.times, self.plus) == (1, 0)
 
     def value(self, extent: Expr) -> Expr:
-        """The dim where the axis has this extent. One that is no such multiple plus the constant is no extent of it."""
+        """The dim for an extent of the axis. The result is wrong if the extent is not of that form."""
         moved = Sub(extent, IntImm(i64, self.plus)) if self.plus else extent
         return FloorDiv(moved, IntImm(i64, self.times)) if self.times > 1 else moved
 
 
 class Function(Node):
-    """What can be called. The one kind is PrimFunc, which prints itself and so is defined above the printer."""
+    """A callable function. Its only kind is PrimFunc, which is defined above the printer."""
 
     __slots__ = ()
     name: str
@@ -53,7 +53,7 @@ class Function(Node):
     known_sources: Mapping[Var, DimSource] | None
 
     def default_of(self, param: Var | Buffer) -> bool | int | float | None:
-        """What `param` is where a caller leaves it out; None where it is to be given."""
+        """The default of `param`; None if it is required."""
         position = self.params.index(param)
         return self.defaults[position] if position < len(self.defaults) else None
 
@@ -64,7 +64,7 @@ class Function(Node):
 
     @property
     def dims(self) -> tuple[Var, ...]:
-        """The variables in the shapes of the parameters, each once, in the order in which they are met."""
+        """The variables in the shapes of the parameters, each once, in order of appearance."""
         found: dict[Var, None] = {}
         for param in self.params:
             for extent in param.shape if isinstance(param, Buffer) else ():
@@ -76,8 +76,8 @@ class Function(Node):
 
     @property
     def sources(self) -> Mapping[Var, DimSource]:
-        """For each dim the axis that binds it: the first that is the dim alone, or else the first that tells it."""
-        # Worked out once: each call of the function asks for them.
+        """For each dim the axis that defines it: the first that is the dim alone, or else a multiple plus a number."""
+        # Cached, as each call of the function needs them.
         if self.known_sources is None:
             object.__setattr__(self, "known_sources", self._sources())
         assert self.known_sources is not None
@@ -99,17 +99,17 @@ class Function(Node):
         return found
 
     def dims_at(self, buffers: Mapping[Buffer, Buffer]) -> dict[Var, Expr]:
-        """Each dim in terms of a caller that gives these buffers for the parameters."""
+        """Each dim as an expression of a caller that passes these buffers."""
         sources = self.sources.items()
         return {dim: source.value(buffers[source.param].shape[source.axis]) for dim, source in sources}
 
 
 @node
 class KernelCall(Stmt):
-    """`callee` runs here, on `args`: a BufferRef for each of its buffers, a value for each of its scalars.
+    """Calls `callee` with `args`: a BufferRef for each of its buffers, a value for each of its scalars.
 
-    Its dims are bound by the shapes of the arguments, as for any caller. All extents must fit, and what is declared of
-    the dims must hold; what is not proved is checked when the call runs.
+    Its dims are bound by the shapes of the arguments. All extents must fit and the facts of dims must hold; what is not
+    proved is checked at run time.
     """
 
     CHILDREN: ClassVar = ("args",)
@@ -118,7 +118,7 @@ class KernelCall(Stmt):
     args: tuple[Expr, ...]
 
     def buffers(self) -> Iterator[tuple[Buffer, Buffer]]:
-        """Each buffer parameter of the callee, and the caller's buffer that it stands for."""
+        """Each buffer parameter of the callee, and the caller's buffer passed for it."""
         for param, arg in zip(self.callee.params, self.args, strict=True):
             if isinstance(param, Buffer) and isinstance(arg, BufferRef):
                 yield param, arg.buffer
@@ -132,7 +132,7 @@ class KernelCall(Stmt):
 
 F = TypeVar("F", bound=Function)
 
-# What calls, or holds what does.
+# Statements that are calls or may contain some.
 _CALLING = COMPOSITES | {KernelCall}
 
 
@@ -142,9 +142,9 @@ def calls_in(body: Stmt) -> list[KernelCall]:
 
 
 def callees(func: F) -> tuple[F, ...]:
-    """The functions that `func` calls, itself or through others, each once, and each after those that it calls.
+    """The functions that `func` calls, directly or indirectly, each once and after those that it calls.
 
-    No function calls itself: it would have to be there before it is made.
+    Recursion is impossible, since a function must exist before a call of it is made.
     """
     return tuple(each for each in closure_of(func) if each is not func)
 
@@ -157,7 +157,7 @@ def closure_of(func: F) -> tuple[F, ...]:
 
 
 def _called(body: Stmt) -> dict[Function, None]:
-    """What a statement calls, in the order in which it is first met. A shared statement is entered once."""
+    """The functions that a statement calls, in order of appearance. A shared statement is entered once."""
     called: dict[Function, None] = {}
     entered: set[Stmt] = set()
     stack = [body]

@@ -1,8 +1,8 @@
-"""Names the variables of the loops around a statement as their author did, for the messages of faults.
+"""Finds the author's names for the variables of the loops around a statement, for messages of faults.
 
-Steps of schedules name what they make by dots, which no author can: `j.inner` of a split takes the values of `j`, as
-`j.first` and other parts of its loop do, and a fused `i.j` starts with what `i` and `j` are. A `for` with a `break` is
-a `while` that reads its counter first, and one with a computed step counts from 0.
+Schedule steps make names with dots, which authors cannot: `j.inner` of a split takes the values of `j`, as do `j.first`
+and other parts of its loop, and a fused `i.j` starts with lets of `i` and `j`. A `for` with a `break` becomes a `while`
+that first reads its counter, and one with a computed step counts from 0.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from tirlite.diag import Span
 from tirlite.ir.expr import Add, Load, Mul, Var
 from tirlite.ir.stmt import For, Let, Stmt, Store, View, While
 
-# A variable with the place of its loop.
+# A variable, and the span of its loop.
 Counted: TypeAlias = "tuple[Var, Span | None]"
 
 _PARTS = (".inner", ".first", ".last", ".rest", ".before", ".else")
-# A barrier moves a loop inside of those over the threads of a block: no more than these lie between.
+# The most loops over threads that may come between a loop and its let, as barriers move loops inwards.
 _MOST_THREADS = 8
 
 
 def counted_by(loop: For | While) -> tuple[Counted, ...]:
-    """The variables that have a value in each iteration of a loop and that its author knows; there may be none."""
+    """The variables known to the author that have a value in each iteration of a loop; maybe none."""
     stmts = loop.body.stmts
     if isinstance(loop, For):
         found = [loop.var] if author_name(loop.var) else _fused(loop)
@@ -35,13 +35,13 @@ def counted_by(loop: For | While) -> tuple[Counted, ...]:
 
 
 def _fused(loop: For) -> list[Var]:
-    """The variables of two loops that are one now."""
+    """The variables of two loops that were fused."""
     lets = [stmt.var for stmt in loop.body.stmts[:2] if isinstance(stmt, Let)]
     return [*filter(author_name, lets)] if loop.var.name == ".".join(var.name for var in lets) else []
 
 
 def _read_first(stmts: Sequence[Stmt]) -> list[Var]:
-    """The `i` of statements that begin as `i = counter` and `counter = i + step`."""
+    """The `i` of a body that begins with `i = counter` and `counter = i + step`."""
     if len(stmts) < 2 or not isinstance(stmts[0], Let) or not isinstance(stmts[1], Store):
         return []
     read, store = stmts[0].value, stmts[1]
@@ -51,9 +51,9 @@ def _read_first(stmts: Sequence[Stmt]) -> list[Var]:
 
 
 def _stepped(var: Var, stmts: Sequence[Stmt]) -> Var | None:
-    """What a loop with a computed step is over, where `var` counts its iterations; else `var`.
+    """The author's variable of a loop with a computed step, if `var` counts its iterations; else `var`.
 
-    None where that is computed in loops inside, as those over threads that a barrier has moved.
+    None if it is computed in inner loops, as those over threads that a barrier has moved.
     """
     direct = _over(var, stmts)
     if direct is not None:
@@ -70,7 +70,7 @@ def _stepped(var: Var, stmts: Sequence[Stmt]) -> Var | None:
 
 
 def _over(var: Var, stmts: Iterable[Stmt]) -> Var | None:
-    """The variable of this name that lets in front make of `var`: `start + var * step`."""
+    """The variable of the author's name that leading lets compute from `var`: `start + var * step`."""
     for let in takewhile(lambda stmt: isinstance(stmt, Let | View), stmts):
         if isinstance(let, Let) and let.var.name == author_name(var) and isinstance(let.value, Add):
             distance = let.value.b
@@ -80,7 +80,7 @@ def _over(var: Var, stmts: Iterable[Stmt]) -> Var | None:
 
 
 def author_name(var: Var) -> str:
-    """What the author of a loop calls its variable; empty for one that only a schedule knows."""
+    """The author's name for a loop variable; empty if only a schedule knows it."""
     name = var.name
     while name.endswith(_PARTS):
         name = name.rpartition(".")[0]
@@ -88,9 +88,9 @@ def author_name(var: Var) -> str:
 
 
 def in_written_order(counted: Iterable[Counted]) -> list[Var]:
-    """Variables in the order in which their loops are written, as loops over threads may be moved inside of others.
+    """Variables in the order of their loops in the source, as loops over threads may have been moved inwards.
 
-    Those of loops that are written nowhere go by their names.
+    If some loops have no span, they are sorted by name.
     """
     found = [*counted]
     places = [(span.source.name, span.line, span.column) for _, span in found if span is not None]
@@ -99,6 +99,6 @@ def in_written_order(counted: Iterable[Counted]) -> list[Var]:
 
 
 def at_loops(loops: Iterable[tuple[str, int]]) -> str:
-    """What a message says of the loops around, by name and value, behind what is wrong; nothing where none are."""
+    """The suffix of a message that names the loops around and their values; empty if there are none."""
     values = ", ".join(f"{name} = {value}" for name, value in loops)
     return f", at {values}" if values else ""

@@ -1,12 +1,12 @@
-"""What every node of the IR is: immutable, compared by identity, with its parts declared once.
+"""The base class of IR nodes: immutable, compared by identity, with fields classified once.
 
-A class says in tuples of field names what its fields are, and walking, rewriting, equality and validation follow
-from that. A field holds one thing, a tuple of things, or None.
+A class lists its fields in tuples, and walking, rewriting, equality and validation follow from these. A field holds one
+value, a tuple of values, or None.
 
     CHILDREN  nodes below this one, in the order in which they are evaluated or executed
-    DEFINES   variables and buffers that begin to exist here
-    USES      buffers that are mentioned here
-    CALLS     functions that are called here, which no walk enters
+    DEFINES   variables and buffers that are defined here
+    USES      buffers that are used here
+    CALLS     functions that are called here, which walks do not enter
     DATA      the rest: plain data, compared with ==
 """
 
@@ -30,7 +30,7 @@ class Node:
     USES: ClassVar[tuple[str, ...]] = ()
     CALLS: ClassVar[tuple[str, ...]] = ()
     DATA: ClassVar[tuple[str, ...]] = ()
-    FIELDS: ClassVar[tuple[str, ...]] = ()  # all that the constructor takes, in its order
+    FIELDS: ClassVar[tuple[str, ...]] = ()  # the constructor's parameters, in order
 
     def children(self) -> tuple[Node, ...]:
         """The nodes directly below, in order."""
@@ -44,17 +44,17 @@ class Node:
         return tuple(found)
 
     def replaced(self, **changes: object) -> Self:
-        """This node with some fields changed, all others (its span among them) as they are."""
+        """A copy of this node with some fields changed; all others, including its span, are kept."""
         values = {name: getattr(self, name) for name in self.FIELDS}
         return type(self)(**(values | changes))
 
     def __str__(self) -> str:
-        # What prints nodes knows them all, and so is loaded by its name.
+        # Imported by name, as the printer depends on all node classes.
         text: str = import_module("tirlite.ir.printer").text(self)
         return text
 
     def __repr__(self) -> str:
-        # One level only: statements are long.
+        # Without children, as statements are long.
         data = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.DATA)
         return f"{type(self).__name__}({data})"
 
@@ -64,7 +64,7 @@ N = TypeVar("N", bound=Node)
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def node(cls: type[N]) -> type[N]:
-    """The class as a record of the IR: frozen, with slots, equal by identity, its fields sorted out."""
+    """Makes the class a record of the IR: frozen, with slots, equal by identity, its fields classified."""
     made = record(eq=False, repr=False)(cls)
     named = {*made.CHILDREN, *made.DEFINES, *made.USES, *made.CALLS, "span"}
     parts = parts_of(made)
@@ -77,9 +77,9 @@ def node(cls: type[N]) -> type[N]:
 
 
 def _reader(children: list[tuple[str, str]]) -> Callable[[Any], tuple[Any, ...]] | None:
-    """A quicker `Node.children` for the usual classes, given the names and the types of their fields; else None.
+    """A faster `Node.children` for the usual kinds of fields, given their names and types; else None.
 
-    Walking asks each node of a program for its children, and there most of the time goes.
+    Walks spend most of their time asking nodes for their children.
     """
     if not children:
         return lambda _: ()

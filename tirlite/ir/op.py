@@ -8,7 +8,7 @@ from enum import Enum
 class Op(Enum):
     """An operation: its DSL name under `tl.`, its number of arguments (None: any), whether it is a fast variant.
 
-    `tl.sin(x, fast=True)` is one.
+    A fast variant is written `tl.sin(x, fast=True)`.
     """
 
     ABS = ("abs", 1)
@@ -80,22 +80,22 @@ class Op(Enum):
 
     @property
     def is_math(self) -> bool:
-        """A pure function of its arguments alone."""
+        """Whether it is a pure function of its arguments."""
         return self not in _NOT_MATH
 
     @property
     def takes_fast(self) -> bool:
-        """Whether `fast=True` may be asked for: of the elementary functions."""
+        """Whether the DSL accepts `fast=True`: for elementary functions."""
         return self.fast is not self or self.is_fast or self is Op.POW
 
     @property
     def fast(self) -> Op:
-        """The variant with an error of up to 4 ULP; the operation itself where that would gain nothing."""
+        """The variant with an error of up to 4 ULP; the operation itself if there is none."""
         return self if self.is_fast else Op.__members__.get(f"FAST_{self.name}", self)
 
     @property
     def exact(self) -> Op:
-        """The operation of which this is the fast variant, else itself."""
+        """The operation that this is the fast variant of, else itself."""
         return Op[self.name.removeprefix("FAST_")]
 
 

@@ -1,8 +1,7 @@
 """Prints a statement or an expression as DSL source, which `tl.parse` reads back; functions: `printer_func`.
 
-Types are explicit, so that reading back promotes nothing. Names are made legal and unique. Python reads no more than
-100 levels of indentation: what is nested deeper than that is printed as an outline, its levels as numbers, and is not
-for reading back.
+Types are explicit, so that reading back promotes nothing. Names are made legal and unique. Python accepts at most 100
+levels of indentation: deeper nests are printed as an outline with numbered levels, which cannot be read back.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from tirlite.ir.stmt import Stmt
 
 
 def text(node: Node) -> str:
-    """`node` as DSL source. Variables and buffers that are not defined in it have their names all the same.
+    """`node` as DSL source. Variables and buffers that are not defined in it are printed by name.
 
-    Raises KernelError where the same parts stand in it so often that the text would not end.
+    Raises KernelError if shared parts would make the text too long.
     """
     demand_few_repeats(node)
     if isinstance(node, Expr):

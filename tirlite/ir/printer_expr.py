@@ -1,8 +1,8 @@
-"""Prints an expression as DSL text, by the names in force: explicit types, no more parentheses than needed.
+"""Prints an expression as DSL text with the current names: explicit types, and only the parentheses needed.
 
-Constants of the types that a Python literal has by itself (i64, f64, bool) print bare, all others are called by their
-type: `x[i] * tl.f32(0.5)`. Of an operation on constants alone the first is called by its type in any case, since the
-DSL computes with bare literals as Python does.
+Constants of a Python literal's default type (i64, f64, bool) print bare, all others with their type: `x[i] *
+tl.f32(0.5)`. In an operation on constants alone the first is always printed with its type, since the DSL computes bare
+literals as Python does.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tirlite.ir.op import Op
 from tirlite.ir.printer_names import Names
 from tirlite.show.styled import BEGIN, END
 
-# How tightly Python binds; an operand that binds less tightly than its place demands is put in parentheses.
+# Python's precedences; an operand of lower precedence than its place demands is put in parentheses.
 TERNARY, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, SIGN, ATOM = range(13)
 
-# Beyond this many operations in one another, a statement's expressions are spilled into lets.
+# Expressions nested deeper are spilled into lets.
 DEEPEST = 50
 
-# Text, or an expression with the tightness that its place demands; a constant may have to name its type (True).
+# Text, or an expression with the precedence that its place demands, and whether a constant must print its type.
 Piece: TypeAlias = "str | tuple[e.Expr, int, bool]"
-# How tightly a text binds, and what it is made of.
+# The precedence of a text, and its pieces.
 _Text: TypeAlias = "tuple[int, Sequence[Piece]]"
 
 _OPERATORS: dict[type[e.Expr], tuple[str, int]] = {
@@ -60,7 +60,7 @@ _FUNCTIONS: dict[type[e.Expr], str] = {
 
 
 def expr_text(expr: e.Expr, names: Names) -> tuple[str, int]:
-    """The text of `expr`, and how many operations stand in one another in it."""
+    """The text of `expr`, and its depth of nested operations."""
     out: list[str] = []
     deepest = 0
     stack: list[tuple[Piece, int]] = [((expr, TERNARY, False), 0)]
@@ -88,7 +88,7 @@ def expr_text(expr: e.Expr, names: Names) -> tuple[str, int]:
 
 
 def _binary(expr: e.Binary | e.Compare, names: Names) -> _Text:
-    # A literal takes the type of the other side; between two literals the first has to say it.
+    # A literal takes the type of the other side; of two literals the first must print it.
     typed = type(expr.b) in _CONSTANTS and type(expr.a) in _CONSTANTS
     sign, binds = _OPERATORS[type(expr)]
     left = binds + 1 if binds == COMPARE else binds
@@ -106,7 +106,7 @@ def _unary(expr: e.Unary, names: Names) -> _Text:
 
 
 def _constant(imm: Any, *, typed: bool) -> tuple[int, str]:
-    """A constant as it stands alone, with its type where `typed` demands it or where a literal has another."""
+    """The precedence and text of a constant, with its type if `typed`, or if a literal would have another type."""
     dtype: DType = imm.dtype
     if isinstance(imm, e.FloatImm):
         digits = float_text(imm.value, dtype)
@@ -120,7 +120,7 @@ def _constant(imm: Any, *, typed: bool) -> tuple[int, str]:
 
 
 def number_text(value: bool | int | float, dtype: DType) -> str:
-    """A number of type `dtype` as DSL source, bare where it can be."""
+    """A number of type `dtype` as DSL source, bare if possible."""
     if not dtype.is_float:
         return str(bool(value)) if dtype.is_bool else str(value)
     digits = float_text(float(value), dtype)
@@ -133,7 +133,7 @@ def float_text(value: float, dtype: DType) -> str:
 
 
 def _listed(start: str, args: Sequence[e.Expr | str], end: str = ")", *, typed: bool = False) -> _Text:
-    """Arguments with commas between them."""
+    """Arguments separated by commas."""
     pieces: list[Piece] = [start]
     for number, arg in enumerate(args):
         if number:
@@ -157,14 +157,14 @@ def _call(call: e.Call, names: Names) -> _Text:
         return _print(call)
     if call.op is Op.CALL_EXTERN:
         args = (f'"{call.dtype}"', *args)
-    # Functions of several numbers bring them to one type, so that one constant must say it if all are constants.
+    # Functions promote their arguments to one type, so if all are constants they must print it.
     typed = call.op.is_math and all(type(arg) in _CONSTANTS for arg in call.args) and call.dtype != f64
     end = ", fast=True)" if call.op.is_fast else ")"
     return _listed(f"tl.{call.op.label}(", args, end, typed=typed)
 
 
 def _print(call: e.Call) -> _Text:
-    """`print("a {}".format(x))`, with `end=""` where it is not the end of a line."""
+    """`print("a {}".format(x))`, with `end=""` if the text does not end a line."""
     text, *values = call.args
     assert isinstance(text, e.StringImm)
     is_line = text.value.endswith("\n")
@@ -188,7 +188,7 @@ _RULES: dict[type[e.Expr], Callable[[Any, Names], _Text]] = {
     e.StringImm: lambda text, _: (ATOM, (quoted(text.value),)),
     e.BufferRef: lambda ref, names: (ATOM, (names.of(ref.buffer),)),
     e.Load: lambda load, names: _listed(f"{names.of(load.buffer)}[", load.indices or ("()",), "]"),
-    # Of a bare literal this would be a constant.
+    # A bare literal inside would make it a constant, not a cast.
     e.Cast: lambda cast, _: _listed(f"tl.{cast.dtype}(", (cast.value,), typed=True),
     e.Select: lambda select, _: _listed("tl.select(", select.children()),
     e.Ramp: lambda ramp, _: _listed("tl.ramp(", (ramp.base, ramp.stride, str(ramp.lanes))),

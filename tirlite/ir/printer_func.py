@@ -1,4 +1,4 @@
-"""Prints a function of the IR as DSL source, with the declarations of its dims and the functions that it calls."""
+"""Prints a function as DSL source, with declarations of its dims and the functions that it calls."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tirlite.show.styled import unframed
 
 
 def function_text(func: Function, mark: Node | Buffer | None = None) -> str:
-    """A whole function, behind those that it calls, each once. What `mark` prints as is framed.
+    """A function, preceded by those that it calls, each once. The text of `mark` is framed.
 
-    Raises KernelError where the same parts stand in it so often that the text would not end.
+    Raises KernelError if shared parts would make the text too long.
     """
     functions = closure_of(func)
     for each in functions:
@@ -44,9 +44,9 @@ def function_text(func: Function, mark: Node | Buffer | None = None) -> str:
 def _function_lines(
     func: Function, functions: Mapping[Function, str], mark: Node | Buffer | None, dims: set[str]
 ) -> list[Line]:
-    """A function by itself, with the declarations of its dims in front; `functions` are the names of its callees.
+    """One function, preceded by its dims' declarations; `functions` has the names of its callees.
 
-    `dims` are the names of those declared further up, of which the text goes on: nothing else takes one of these.
+    `dims`: the names of dims declared earlier in the text, which nothing else may take.
     """
     names = Names(mark, functions)
     header = _dims_text(func.dims, names)
@@ -66,7 +66,7 @@ def _dims_text(dims: Sequence[Var], names: Names) -> list[str]:
     plain, lines = [], []
     for var in dims:
         name = names.define(var)
-        # The name of a dim may be one that the text needs for itself, as `max`.
+        # A dim may have a name that is reserved in the text, such as `max`.
         called = var.name if is_name(var.name) else unframed(name)
         facts = var.dim.told if var.dim is not None else ""
         if facts or called != unframed(name):
@@ -82,7 +82,7 @@ def _dims_text(dims: Sequence[Var], names: Names) -> list[str]:
 
 
 def _param_texts(func: Function, names: Names) -> Iterator[str]:
-    """The parameters with their defaults; behind one that has one, outputs are None by default."""
+    """The parameters with their defaults; after the first default, outputs get the default None."""
     behind = False
     for param in func.params:
         is_output, default = param in func.outputs, func.default_of(param)

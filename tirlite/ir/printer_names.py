@@ -9,12 +9,12 @@ from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
 
-# What the printed text needs for itself.
+# Names with a meaning in the printed text.
 _RESERVED = frozenset(keyword.kwlist) | {"tl", "range", "min", "max", "abs", "bool", "int", "float", "print"}
 
 
 def as_python_reads(name: str) -> str:
-    """`name` in the form in which Python compares names: a ligature is its letters."""
+    """`name` in the normal form in which Python compares names; ligatures become letters."""
     if name.isascii():
         return name
     from unicodedata import normalize
@@ -23,12 +23,12 @@ def as_python_reads(name: str) -> str:
 
 
 def is_name(name: str) -> bool:
-    """Whether Python takes `name` for one, and as it is."""
+    """Whether `name` is a Python name in normal form."""
     return name == as_python_reads(name) and name.isidentifier() and not keyword.iskeyword(name)
 
 
 def identifier(name: str) -> str:
-    """`name` with `_` for all that cannot stand in an identifier; keywords as they are."""
+    """`name` with `_` for characters that an identifier cannot have; keywords are kept."""
     cleaned = as_python_reads(name)
     if cleaned.isidentifier():
         return cleaned
@@ -37,22 +37,19 @@ def identifier(name: str) -> str:
 
 
 def legal(name: str) -> str:
-    """`name` as an identifier that means nothing else in the text: `local.A` is `local_A`, `in` is `in_`."""
+    """`name` as an identifier without other meaning in the text: `local.A` is `local_A`, `in` is `in_`."""
     cleaned = identifier(name)
     return f"{cleaned}_" if cleaned in _RESERVED else cleaned
 
 
 class Names:
-    """The names of one printed text.
-
-    A name belongs to one object for the whole text. Only the variable of a loop gives its name back at the end of the
-    loop, so that one `i` serves loop after loop; another loop takes it, nothing else.
-
-    `mark` is a node, or a buffer: what it prints as is framed.
+    """The names in one printed text.
+    A name belongs to one object for the whole text. Only a loop variable releases its name at the end of its loop, for
+    use by other loops only. `mark` is a node or a buffer whose text is framed.
     """
 
     def __init__(self, mark: Node | Buffer | None = None, functions: Mapping[Function, str] | None = None) -> None:
-        """`functions` are those that have names already, as they are printed in front."""
+        """`functions`: those printed before, with their names."""
         self.mark = mark
         self.functions = functions or {}
         self._names: dict[Var | Buffer, str] = {}
@@ -61,7 +58,7 @@ class Names:
         self._next: dict[str, int] = {}
 
     def of(self, entity: Var | Buffer) -> str:
-        """The name of `entity`, which gets one now if it has none: a use without a definition is shown too."""
+        """The name of `entity`, which is given one if it has none, as for a use without a definition."""
         known = self._names.get(entity)
         return self._shown(entity, known) if known else self.define(entity)
 
@@ -70,16 +67,16 @@ class Names:
         return self.functions.get(func) or legal(func.name)
 
     def define(self, entity: Var | Buffer) -> str:
-        """A new name of `entity`, whose definition is printed now.
+        """A new name for `entity`, whose definition is being printed.
 
-        A node that stands twice in the tree defines its names twice; read back, those are different things.
+        A node that occurs twice in the tree defines its names twice; read back, these are different objects.
         """
         name = self.fresh(entity.name)
         self._names[entity] = name
         return self._shown(entity, name)
 
     def reserve(self, names: Iterable[str]) -> None:
-        """From here on nothing is given one of these names."""
+        """Excludes these names from now on."""
         self._taken.update(names)
 
     def _shown(self, entity: Var | Buffer, name: str) -> str:
@@ -90,7 +87,7 @@ class Names:
         return framed(name)
 
     def fresh(self, wish: str) -> str:
-        """A name like `wish` that nothing has or had."""
+        """An unused name like `wish`."""
         base = name = legal(wish)
         number = self._next.get(base, 0)
         while name in self._taken or name in self._of_loops:
@@ -101,7 +98,7 @@ class Names:
         return name
 
     def open_loop(self, var: Var) -> str:
-        """The name of a loop's variable, taken until `close_loop`."""
+        """The name of a loop's variable, in use until `close_loop`."""
         base = name = legal(var.name)
         number = 0
         while name in self._taken:

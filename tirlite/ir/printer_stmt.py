@@ -1,4 +1,4 @@
-"""Prints statements as lines of DSL text with their levels of indentation, by the names in force."""
+"""Prints statements as lines of DSL text with their levels of indentation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Line: TypeAlias = tuple[int, str]
 _MOST_LEVELS = 90
 
 
-# What is left to print, with its level: a statement, a line, or something that prints and returns further steps.
+# A step with its level: a statement or a line to print, or a function that prints and returns further steps.
 _Step: TypeAlias = "tuple[int, Stmt | str | Callable[[], list[_Step]]]"
 
 
@@ -71,7 +71,7 @@ class StatementPrinter:
         self.lines.append((level, text))
 
     def _value(self, expr: Expr, level: int) -> str:
-        """The text of an expression; lets for its parts come first where it is too deep."""
+        """The text of an expression; if it is too deep, lets for its parts are printed first."""
         text, depth = expr_text(expr, self.names)
         if depth <= DEEPEST:
             return text
@@ -126,7 +126,7 @@ class StatementPrinter:
     def let(self, stmt: Let, level: int) -> list[_Step]:
         value = self._value(stmt.value, level)
         if isinstance(stmt.value, (IntImm, FloatImm)) and not value.startswith("tl."):
-            # A bare literal under a name would stay one.
+            # A bare literal bound to a name would stay an untyped literal.
             value = f"tl.{stmt.value.dtype}({value})"
         self._line(level, f"{self.names.define(stmt.var)} = {value}")
         return []
@@ -174,7 +174,7 @@ class StatementPrinter:
     def _elif(self, stmt: IfThenElse, level: int) -> list[_Step]:
         text, depth = expr_text(stmt.condition, self.names)
         if depth > DEEPEST:
-            # Its lets have to stand where only this branch computes them.
+            # The lets of its condition must be inside this branch.
             return [(level + 1, stmt), (level, "else:")]
         line = f"elif {text}:"
         self._line(level, framed(line) if stmt is self.names.mark else line)
@@ -202,7 +202,7 @@ def tensor_text(dtype: DType, shape: str) -> str:
 
 
 def promises(buffer: Buffer) -> list[str]:
-    """What a buffer promises beyond its type, as keywords."""
+    """The keywords for a buffer's properties beyond its type."""
     words = [f"alignment={buffer.alignment}"] if buffer.alignment else []
     return [*words, "volatile=True"] if buffer.volatile else words
 
@@ -224,7 +224,7 @@ _RULES: dict[type[Stmt], Callable[[StatementPrinter, Any, int], list[_Step]]] = 
 
 
 def laid_out(lines: Sequence[Line]) -> str:
-    """The lines with their indentation; what is nested too deeply as an outline."""
+    """The lines with indentation; as an outline if the nest is too deep."""
     deepest = max((level for level, _ in lines), default=0)
     if deepest <= _MOST_LEVELS:
         return "\n".join("    " * level + line for level, line in lines)
@@ -234,9 +234,9 @@ def laid_out(lines: Sequence[Line]) -> str:
 
 
 def spilled(root: Expr, depth: int) -> tuple[list[tuple[Var, Expr]], Expr]:
-    """Variables with their values, in the order of evaluation, and `root` in terms of them, each at most `depth` deep.
+    """Lets, in order of evaluation, and `root` in terms of them, each at most `depth` deep.
 
-    What is evaluated only under a condition stays where it is, at any depth.
+    Parts that are evaluated only under a condition stay in place, at any depth.
     """
     lets: list[tuple[Var, Expr]] = []
     results: list[tuple[Expr, int]] = []
@@ -265,7 +265,7 @@ def spilled(root: Expr, depth: int) -> tuple[list[tuple[Var, Expr]], Expr]:
 
 
 def _evaluated_always(expr: Expr) -> Callable[[int], bool]:
-    """Whether the child of a number is evaluated whenever `expr` is, and means the same outside of it."""
+    """Tells for each child whether it is always evaluated with `expr`, and may be evaluated before it."""
     if isinstance(expr, (And, Or, LetExpr)) or (isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE):
         return lambda number: number == 0
     return lambda number: True

@@ -1,7 +1,7 @@
-"""Tells of the calls that print: which text they make of their values, and where they stand in a function.
+"""The calls that print: their place in a function, and the text they make of their values.
 
-The first argument of such a call is the text, as `str.format` takes it: a place `{}` or `{:spec}` for each value that
-follows, all other braces doubled, and what ends the line.
+The first argument of such a call is a text for `str.format`: a placeholder `{}` or `{:spec}` for each value, all other
+braces doubled, and the line end if any.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tirlite.ir.stmt import Evaluate, Stmt
 from tirlite.ir.walk import statements_of
 from tirlite.record import record
 
-# What a value is for, in the message where it was never written.
+# The use of a value in the message that it was never written.
 PRINTED = "a value that is printed"
 
 
@@ -32,7 +32,7 @@ def prints_in(root: Stmt) -> Iterator[Evaluate]:
 
 
 def text_and_values(stmt: Evaluate) -> tuple[str, tuple[Expr, ...]]:
-    """What a statement that prints is given."""
+    """The text and the values of a statement that prints."""
     assert isinstance(stmt.value, Call)
     text, *values = stmt.value.args
     assert isinstance(text, StringImm)
@@ -41,7 +41,7 @@ def text_and_values(stmt: Evaluate) -> tuple[str, tuple[Expr, ...]]:
 
 @record
 class _Shown:
-    """A value that writes itself as Python writes one of its kind; floats as NumPy does those of their width."""
+    """A value formatted as Python formats its kind; floats as NumPy formats their width."""
 
     value: bool | int | float
     dtype: DType
@@ -57,13 +57,13 @@ def printed(text: str, values: Sequence[bool | int | float], types: Sequence[DTy
 
 
 def put(text: str) -> None:
-    """Writes a text to `sys.stdout`, as it is at that moment, in one piece: threads do not mix their lines."""
+    """Writes a text to the current `sys.stdout` in one piece, so that threads do not mix lines."""
     if sys.stdout is not None:
         sys.stdout.write(text)
 
 
 def fits(text: str, types: Sequence[DType]) -> bool:
-    """Whether a text has one place for each value, and no format that a value of its type cannot have."""
+    """Whether a text has one placeholder per value, and only formats that fit the values' types."""
     try:
         places = [part for part in Formatter().parse(text) if part[1] is not None]
         if any(name or conversion or "{" in (spec or "") for _, name, spec, conversion in places):

@@ -1,6 +1,6 @@
-"""Rejects a tree in which the same parts stand so often that no walk over it would end.
+"""Rejects a tree that shares parts so often that walks over it would not end.
 
-Nodes may be shared: `v = v + v`, sixty times, makes sixty nodes, which a walk through the tree meets 2 ** 60 times.
+Nodes may be shared: `v = v + v`, sixty times, makes sixty nodes, which a walk through the tree visits 2 ** 60 times.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from tirlite.ir.stmt import Stmt
 from tirlite.ir.walk import ALWAYS_FINE
 from tirlite.record import record
 
-# A larger tree may have as many nodes for each place that a node has in another: rows of one statement are fine, and
-# so is what is written out; doubling again and again is not.
+# The most visits per edge between distinct nodes in a large tree: repeated statements are fine, repeated doubling is
+# not.
 _MOST_FOR_A_PLACE = 256
 
 
@@ -28,10 +28,9 @@ class RepeatedParts(Message):
 
 
 def demand_few_repeats(root: Node) -> None:
-    """Returns if a walk through `root` ends soon; else raises KernelError.
+    """Raises KernelError unless a walk through `root` ends soon.
 
-    Takes time for each different node only. A walk that may go through many has to ask only when it has met
-    `ALWAYS_FINE` of them.
+    Takes time for each distinct node only. A walk need not ask before it has visited `ALWAYS_FINE` nodes.
     """
     found = _too_many(root)
     if found is not None:
@@ -40,7 +39,7 @@ def demand_few_repeats(root: Node) -> None:
 
 @record
 class _Visit:
-    """A node to be counted, after its parts if these have been `pushed`, and the place of the statement around it."""
+    """A node to count, after its parts if these were `pushed`, and the span of the statement around it."""
 
     node: Node
     span: Span | None

@@ -1,4 +1,4 @@
-"""Rewrites a tree by rules: bottom-up, at any depth, unchanged subtrees as the same objects."""
+"""Rewrites a tree by rules, bottom-up and at any depth; unchanged subtrees stay the same objects."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 N = TypeVar("N", bound=Node)
 
-# What most programs are made of, and what no statement stands below.
+# The most common statements and expressions, which contain no statements or nothing at all.
 _LEAVES: frozenset[type[Node]] = frozenset((Store, Allocate, View, Let, Evaluate))
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
-_DEEP = 50  # expressions around one another
+_DEEP = 50  # levels of expressions that are rewritten recursively
 
-# A rule gets a node of its type, children already rewritten. It returns that node for "no change", another node, or,
-# for a statement, several in a tuple (none to drop it).
+# A rule receives a node of its type with rewritten children. It returns the same node for "no change", another node,
+# or, for a statement, a tuple of several (empty to drop it).
 Rule: TypeAlias = Callable[[Any], "Node | tuple[Stmt, ...]"]
 Rules: TypeAlias = Mapping[type[Node], Rule]
 Hooks: TypeAlias = Mapping[type[Node], Callable[[Any], None]]
@@ -40,10 +40,9 @@ def rewrite(root: Root, rules: Rules, *, enter: Hooks | None = None) -> Root: ..
 @overload
 def rewrite(root: Node, rules: Rules, *, enter: Hooks | None = None) -> Node: ...
 def rewrite(root: Node, rules: Rules, *, enter: Hooks | None = None) -> Node:
-    """`root` with each node for which there is a rule replaced by what the rule makes of it.
-
-    `enter` is called with a node of its type, as it was, before its children are visited. A new statement without a
-    span inherits that of the statement that it replaces. The span of a changed parent stays.
+    """`root` with each node for which there is a rule replaced by the rule's result.
+    `enter` is called with each node of its type, unchanged, before its children are visited. A new statement without a
+    span inherits that of the statement it replaces. A changed parent keeps its span.
     """
     hooks = enter or {}
     if isinstance(root, Expr):
@@ -55,9 +54,9 @@ def rewrite(root: Node, rules: Rules, *, enter: Hooks | None = None) -> Node:
 
 
 def _rewritten(root: Node, rules: Rules, hooks: Hooks, level: type[Node], *, is_deep: bool = False) -> Node:
-    """As `rewrite`. Expressions go by calls of calls, a third quicker, unless they are deep."""
+    """`rewrite` with an explicit stack. Expressions are rewritten recursively, which is faster, unless `is_deep`."""
     kept = (_ATOMS if level is Node else _LEAVES) - rules.keys() - hooks.keys()
-    # Blocks of nothing but statements without a rule are passed over as they stand.
+    # Blocks of leaf statements without a rule are skipped as a whole.
     passes_blocks = level is Stmt and SeqStmt not in rules and SeqStmt not in hooks
     opened = [_Open(root, _below(root, level))]
     if hook := hooks.get(type(root)):
@@ -91,7 +90,7 @@ def _rewritten(root: Node, rules: Rules, hooks: Hooks, level: type[Node], *, is_
 def _expression(
     node: Node, rules: Rules, hooks: Hooks, kept: frozenset[type[Node]], depth: int
 ) -> Node | tuple[Stmt, ...]:
-    """What becomes of an expression; `depth` more may be around one another, and `kept` are atoms without a rule."""
+    """An expression, rewritten recursively to `depth` levels; `kept`: atoms without a rule."""
     if not depth:
         return _rewritten(node, rules, hooks, Node, is_deep=True)
     if hooks and (hook := hooks.get(type(node))):
@@ -114,7 +113,7 @@ def _expression(
 
 
 class _Open:
-    """A node whose children are being rewritten: those to come, and what has become of the others."""
+    """A node whose children are being rewritten: those to come, and the results so far."""
 
     __slots__ = ("children", "done", "node", "rest")
 
@@ -127,13 +126,13 @@ class _Open:
 
 def _below(node: Node, level: type[Node]) -> Sequence[Node]:
     children = node.children()
-    if level is Node or type(node) is SeqStmt:  # in a block, there are statements alone
+    if level is Node or type(node) is SeqStmt:  # all children of a block are statements
         return children
     return [child for child in children if isinstance(child, level)]
 
 
 def _closed(opened: _Open, rules: Mapping[type[Node], Rule], level: type[Node]) -> Node | tuple[Stmt, ...]:
-    """What becomes of a node, after all its children."""
+    """The result for a node after all its children."""
     node = rebuilt = opened.node
     if any(map(is_not, opened.done, opened.children)):
         rebuilt = rebuild(node, opened.done, level)
@@ -142,7 +141,7 @@ def _closed(opened: _Open, rules: Mapping[type[Node], Rule], level: type[Node]) 
 
 
 def rebuild(node: N, children: Iterable[Node | tuple[Stmt, ...]], level: type[Node] = Node) -> N:
-    """`node` with other children of type `level`, given in the order of `node.children()`, all others as they are."""
+    """`node` with other children of type `level`, in the order of `node.children()`; all others are kept."""
     if type(node) is SeqStmt:
         return node.replaced(stmts=_flat(children))
     rest = iter(children)
@@ -183,7 +182,7 @@ def _with_span(result: Node | tuple[Stmt, ...], origin: Node) -> Node | tuple[St
 
 def _spanned(stmt: Stmt, span: Span) -> Stmt:
     if isinstance(stmt, SeqStmt):
-        # The block itself dissolves in the one around it.
+        # The block will be spliced into the one around it.
         stmts = tuple(_spanned(each, span) for each in stmt.stmts)
         return SeqStmt(stmts, span=stmt.span or span)
     return stmt if stmt.span is not None else stmt.replaced(span=span)
@@ -198,7 +197,7 @@ def substitute(root: N, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, 
 
 
 class Substitution:
-    """Rules that put replacements in, in program order, and keep track of the buffers that are new for that reason."""
+    """Rules that substitute in program order, and keep track of buffers that change because their shapes do."""
 
     def __init__(self, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> None:
         self.variables = dict(variables)
@@ -216,11 +215,11 @@ class Substitution:
         }
 
     def shape(self, buffer: Buffer) -> tuple[Expr, ...]:
-        """The extents of a buffer, which may be loads, with the replacements put in."""
+        """The extents of a buffer, which may contain loads, with replacements substituted."""
         return tuple(substitute(extent, self.variables, self.buffers) for extent in buffer.shape)
 
     def declare(self, buffer: Buffer) -> Buffer:
-        """The buffer that a definition of `buffer` defines now."""
+        """The new buffer for a definition of `buffer`."""
         if buffer not in self.buffers:
             shape = self.shape(buffer)
             if any(new is not old for new, old in zip(shape, buffer.shape, strict=True)):
@@ -241,7 +240,7 @@ class Substitution:
         return node if same else node.replaced(source=source, buffer=buffer)
 
     def copied(self, stmt: Allocate | Let | Store) -> Stmt:
-        """A statement with names of its own for what it defines, which those copied after it use."""
+        """A copy of a statement that defines new objects, which later copies use."""
         if isinstance(stmt, Allocate):
             self.buffers[stmt.buffer] = replace(stmt.buffer, shape=self.shape(stmt.buffer))
         made: Node = rewrite(stmt, self.rules())
@@ -257,7 +256,7 @@ class Substitution:
 
 
 def values_of(lets: Iterable[Let]) -> dict[Var, Expr]:
-    """What lets in a row stand for, over what is defined before the first of them."""
+    """The values of a sequence of lets, in terms of what is defined before the first one."""
     values: dict[Var, Expr] = {}
     for let in lets:
         values[let.var] = substitute(let.value, values)
@@ -265,13 +264,13 @@ def values_of(lets: Iterable[Let]) -> dict[Var, Expr]:
 
 
 class Renamer(Substitution):
-    """From its second definition on, a variable or buffer is a new object in all that follows.
+    """Replaces a variable or buffer by a new object from its second definition on.
 
-    The scopes of definitions nest, so the last definition met is the one that a use means.
+    Scopes nest, so a use refers to the last definition visited.
     """
 
     def __init__(self, before: Collection[Buffer | Var] = ()) -> None:
-        """`before` are those that have been defined so far."""
+        """`before`: objects that were defined earlier."""
         super().__init__({}, {})
         self.defined: set[Buffer | Var] = {*before}
 

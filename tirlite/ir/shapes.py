@@ -1,4 +1,4 @@
-"""Tells of the extents of buffers: what constants make of them, and what they load."""
+"""Properties of buffers' extents: constant shapes and sizes, and loads in extents."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tirlite.ir.walk import loads_in, statements
 
 
 def constant_shape(buffer: Buffer) -> tuple[int, ...] | None:
-    """The extents of a buffer; None where one is no constant."""
+    """The extents of a buffer; None if one is not constant."""
     found = tuple([extent.value for extent in buffer.shape if type(extent) is IntImm])
     return found if len(found) == len(buffer.shape) else None
 
 
 def constant_bytes(buffer: Buffer) -> int | None:
-    """The bytes of a buffer whose extents are constants, else None. An extent below zero counts as zero."""
+    """The size of a buffer with constant extents, else None. A negative extent counts as zero."""
     found = buffer.dtype.bytes
     for extent in buffer.shape:
         if type(extent) is not IntImm:
@@ -28,13 +28,13 @@ def constant_bytes(buffer: Buffer) -> int | None:
 
 
 def has_one_element(buffer: Buffer) -> bool:
-    """Whether constants tell that a buffer has one element."""
+    """Whether a buffer has constant extents and one element."""
     shape = constant_shape(buffer)
     return shape is not None and prod(shape) == 1
 
 
 def least_alignment(buffer: Buffer) -> int:
-    """What is declared, or the alignment of one element: the power of two that its bytes divide into, 64 at most."""
+    """The declared alignment, or the largest power of two up to 64 that divides the bytes of an element."""
     return max(buffer.alignment, min(64, buffer.dtype.bytes & -buffer.dtype.bytes))
 
 
@@ -46,7 +46,7 @@ def loads_in_shapes(func: PrimFunc) -> Iterator[Load]:
 
 
 def is_sized_by_load(buffer: Buffer) -> bool:
-    """Whether an extent is read from memory, as it is when the declaration of the buffer runs."""
+    """Whether an extent is loaded from memory at the buffer's declaration."""
     return next(_loads(buffer), None) is not None
 
 

@@ -1,4 +1,4 @@
-"""Expressions as sizes, and sizes as expressions: the bridge between the IR and `sizes`."""
+"""Converts expressions to sizes and back."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Poly, Quotient, Remainder, Terms, inside_out, is_of_sympy, terms_of
 from tirlite.sizes.terms import Origin
 
-# An operation, and its operands; the second one of a negation and of a cast is 0.
+# An operation and its operands; the second one is 0 for a negation and for a cast.
 Combination: TypeAlias = tuple[type[Expr], Size, Size]
-# Numbers in extents that are not larger leave sums and products with an extent below the end of i64.
+# Constants up to this can be added to and multiplied with an extent without overflow of i64.
 _LARGE = 1 << 30
 
 
@@ -44,7 +44,7 @@ def _truncated(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-# What operations on numbers give, before the result is made to fit its type.
+# The results of operations on integers, before wrapping to the type.
 ARITHMETIC: Mapping[type[Expr], Callable[[int, int], int]] = {
     Cast: lambda a, _: a,
     Neg: lambda a, _: -a,
@@ -62,7 +62,7 @@ ARITHMETIC: Mapping[type[Expr], Callable[[int, int], int]] = {
 
 
 def expr_of(size: Size, variables: Mapping[Dim, Expr]) -> Expr:
-    """The i64 expression with the value of `size`, where `variables` stand for its dims."""
+    """The i64 expression with the value of `size`; `variables` stand for its dims."""
     if isinstance(size, int):
         return const(size, i64)
     images: dict[Atom, Expr] = {}
@@ -75,14 +75,14 @@ def expr_of(size: Size, variables: Mapping[Dim, Expr]) -> Expr:
 
 
 def expr_over_dims(size: SizeLike) -> Expr:
-    """The i64 expression with the value of `size`, over variables that are new: `with_one_dim_each` joins them."""
+    """The i64 expression with the value of `size`, over new variables, which `with_one_dim_each` unifies."""
     return expr_of(as_size(size), {dim: Var(dim.name, i64, dim) for dim in dims_of(size)})
 
 
 def expr_of_size(value: object, beside: Expr | None) -> Expr:
-    """A size or an expression of sympy as an i64 expression; symbols are the dims of their names `beside` them.
+    """A size or sympy expression as an i64 expression; symbols are the dims of those names in `beside`.
 
-    Raises TypeError for anything else, KernelError for what sympy has and sizes have not.
+    Raises TypeError for other values, KernelError for sympy functions that sizes lack.
     """
     met = walk(beside) if beside is not None else ()
     variables = {var.dim: var for var in met if isinstance(var, Var) and var.dim is not None}
@@ -94,16 +94,15 @@ def expr_of_size(value: object, beside: Expr | None) -> Expr:
 
 
 def size_over_dims(expr: Expr) -> Size | None:
-    """The value of an i64 expression as a size; None where it is made of more than integers and dims."""
+    """An i64 expression as a size; None if it contains more than integers and dims."""
     known = {var: var.dim + 0 for var in variables_in(expr) if var.dim is not None}
     return size_of_expr(expr, known, {})
 
 
 def value_of(expr: Expr, values: Mapping[Var, int]) -> int | None:
-    """The value of an integer expression; None where it is made of more than arithmetic on variables with `values`.
-
-    Sums in i64 do not wrap, unlike in the kernel: a shape that would need it fits no array. Casts do, and narrower
-    types: `tl.i64(tl.u8(n))` is 44 where n is 300.
+    """The value of an integer expression; None if it is more than arithmetic on variables with `values`.
+    Sums in i64 do not wrap, unlike in the kernel: no array fits a shape that overflows. Casts and narrower types do
+    wrap: `tl.i64(tl.u8(n))` is 44 for n = 300.
     """
     found = size_of_expr(expr, values, {})
     assert not isinstance(found, Poly)
@@ -111,9 +110,9 @@ def value_of(expr: Expr, values: Mapping[Var, int]) -> int | None:
 
 
 def times_and_plus(extent: Expr, dims: Sequence[Var]) -> tuple[Var, int, int] | None:
-    """One of `dims`, and the numbers by which the extent is a multiple of it plus a constant; None for other extents.
+    """A dim, a factor and a constant such that the extent is `factor * dim + constant`; None for other extents.
 
-    The multiple is from 1 on, so that the extent tells the dim, and both numbers are small enough not to wrap around.
+    The factor is positive, so that the extent determines the dim, and both numbers are too small to overflow.
     """
     origin = Origin()
     atoms = {Scalar(var.name, origin=origin): var for var in dims}
@@ -130,11 +129,11 @@ def times_and_plus(extent: Expr, dims: Sequence[Var]) -> tuple[Var, int, int] | 
 
 
 def size_of_expr(expr: Expr, known: Mapping[Var, Size], combined: dict[Combination, Size | None]) -> Size | None:
-    """The value of an i64 expression over `known` variables as a size; None where it is made of more than these.
+    """An i64 expression over `known` variables as a size; None if it contains more than these.
 
-    `combined` keeps what was worked out before: extents are often alike.
+    `combined`: a cache of earlier results, as extents are often alike.
     """
-    sizes: list[Size] = []  # of the operands that were met, each behind its own operands
+    sizes: list[Size] = []  # the stack of evaluated operands
     todo: list[Expr | tuple[Expr]] = [expr]
     while todo:
         node = todo.pop()
@@ -150,7 +149,7 @@ def size_of_expr(expr: Expr, known: Mapping[Var, Size], combined: dict[Combinati
                 if key not in combined:
                     try:
                         combined[key] = _combined(operation, a, b)
-                    except KernelError:  # it would be too long
+                    except KernelError:  # the polynomial would be too long
                         combined[key] = None
                 size = combined[key]
         elif isinstance(node, Var):
@@ -186,7 +185,7 @@ def _combined(expr: Expr, a: Size, b: Size) -> Size | None:
             return minimum(a, b)
         case Max():
             return maximum(a, b)
-        # The IR gives a division by zero a value; a size has none.
+        # A division by zero has a value in the IR, but not as a size.
         case FloorDiv() if is_at_most(1, b):
             return a // b
         case FloorMod() if is_at_most(1, b):
@@ -213,7 +212,7 @@ def _apply(atom: Atom, operands: list[Expr]) -> Expr:
 
 
 def sum_expr(terms: Terms, images: Mapping[Atom, Expr]) -> Expr:
-    """A sum as people write it: what is subtracted after what is added, higher degrees first, the constant last."""
+    """A sum in conventional order: added terms before subtracted ones, higher degrees first, the constant last."""
     ordered = sorted(terms.items(), key=lambda term: (term[1] < 0, not term[0], -len(term[0])))
     total: Expr | None = None
     for product, coefficient in ordered:

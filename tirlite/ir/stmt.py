@@ -1,6 +1,6 @@
-"""Statements of the IR. Every body is a SeqStmt, and a SeqStmt never directly holds a SeqStmt.
+"""Statements of the IR. Every body is a SeqStmt, and a SeqStmt never directly contains a SeqStmt.
 
-Names that a leaf declares (`Allocate`, `View`, `Let`) live to the end of the SeqStmt that it stands in.
+Names declared by a leaf (`Allocate`, `View`, `Let`) are valid to the end of the SeqStmt around it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 @node
 class Stmt(Node):
-    """A step of the program. `span` is the source that it came from; passes carry it along."""
+    """A step of the program. `span` is its source location, which passes keep."""
 
     span: Span | None = field(default=None, kw_only=True)
 
     @property
     def bodies(self) -> tuple[SeqStmt, ...]:
-        """The blocks that stand in it: one in a loop, two in a branch, none in a leaf."""
+        """The blocks in it: one in a loop, two in a branch, none in a leaf."""
         return tuple([child for child in self.children() if isinstance(child, SeqStmt)])
 
 
 @node
 class SeqStmt(Stmt):
-    """Statements one after the other; the block in which the names that they declare live.
+    """A sequence of statements; a block, to whose end the names declared in it are valid.
 
     `kinds` are the classes of the statements.
     """
@@ -72,7 +72,7 @@ class Store(Stmt):
 
 @node
 class Evaluate(Stmt):
-    """A value computed for its effect alone."""
+    """An expression evaluated for its effect."""
 
     CHILDREN: ClassVar = ("value",)
     value: Expr
@@ -88,9 +88,9 @@ class Allocate(Stmt):
 
 @node
 class View(Stmt):
-    """A new buffer that is `source`'s bytes from `byte_offset` on.
+    """A new buffer on the bytes of `source` from `byte_offset` on.
 
-    A fresh view stands for an Allocate: what it reads is only what was written through it, or through views of it.
+    A fresh view stands for an Allocate: it reads only what was written through it or through views of it.
     """
 
     CHILDREN: ClassVar = ("byte_offset",)
@@ -114,9 +114,9 @@ class Let(Stmt):
 
 @node
 class Assert(Stmt):
-    """Stops the kernel with `message` where the condition does not hold.
+    """Stops the kernel with `message` if the condition does not hold.
 
-    With `values`, the message has a place `{}` for each of them, computed only then; other braces are doubled.
+    With `values`, the message has a placeholder `{}` for each, computed only on failure; other braces are doubled.
     """
 
     CHILDREN: ClassVar = ("condition", "values")
@@ -138,10 +138,9 @@ class ForKind(Enum):
 
 @node
 class For(Stmt):
-    """`var` from `start` while below `stop` (above, for a negative step), by the constant `step`.
-
-    The bounds are i64 and evaluated once. A thread-bound loop has a tag like `threadIdx.x`, starts at 0 and has step 1.
-    Iterations of a reduction may be regrouped: what they share they combine, by one operation, and do not read.
+    """`var` from `start` while below `stop` (above, for a negative step), in steps of the constant `step`.
+    The bounds are i64 and evaluated once. A thread-bound loop has a tag such as `threadIdx.x`, starts at 0 and has step
+    1. The iterations of a reduction may be regrouped: they only combine values into shared memory by one operation.
     """
 
     CHILDREN: ClassVar = ("start", "stop", "body")
@@ -156,19 +155,19 @@ class For(Stmt):
 
     @property
     def values(self) -> range | None:
-        """What `var` is in each iteration, one after the other; None where constants do not tell it."""
+        """The values of `var` in all iterations; None if the bounds are not constant."""
         start, stop = self.start, self.stop
         if isinstance(start, IntImm) and isinstance(stop, IntImm):
             return range(start.value, stop.value, self.step)
         return None
 
     def distance(self, start: Size, stop: Size) -> Size:
-        """How far `stop` lies from `start` in the direction in which the loop goes."""
+        """The distance from `start` to `stop` in the direction of the loop."""
         return stop - start if self.step > 0 else start - stop
 
     @property
     def count(self) -> Expr:
-        """How many iterations there are where `step` is 1; never below 0, and never above where i64 ends."""
+        """The number of iterations if `step` is 1; never negative, and saturated at the largest i64."""
         start, stop = self.start, self.stop
         if isinstance(start, IntImm) and isinstance(stop, IntImm):
             return const(max(stop.value - start.value, 0), i64)
@@ -178,10 +177,9 @@ class For(Stmt):
 
 
 class ThreadRole(Enum):
-    """What the iterations of a thread-bound loop are.
-
-    Blocks know nothing of one another. The threads of a block share its memory and meet at barriers. Virtual threads
-    are threads of the block that one thread runs in turn, statement by statement.
+    """The role of a thread-bound loop's iterations.
+    Blocks are independent of each other. The threads of a block share its memory and meet at barriers. Virtual threads
+    are threads of the block that one thread runs in turns, statement by statement.
     """
 
     BLOCK = "block"
@@ -199,7 +197,7 @@ THREAD_TAGS = (*(f"{name}.{axis}" for name in _ROLES for axis in "xyz"), *_ROLES
 
 
 def thread_role(stmt: Stmt) -> ThreadRole | None:
-    """The role of a thread-bound loop by its tag, `blockIdx.x`, `vthread` and so on; None for another statement."""
+    """The role of a thread-bound loop by its tag, `blockIdx.x`, `vthread` and so on; None for other statements."""
     if not isinstance(stmt, For) or stmt.kind is not ForKind.THREAD:
         return None
     return _ROLES.get(stmt.thread_tag.partition(".")[0], ThreadRole.THREAD)
@@ -207,7 +205,7 @@ def thread_role(stmt: Stmt) -> ThreadRole | None:
 
 @node
 class While(Stmt):
-    """The body again and again, while the condition holds."""
+    """Repeats the body while the condition holds."""
 
     CHILDREN: ClassVar = ("condition", "body")
     condition: Expr
@@ -225,7 +223,7 @@ class IfThenElse(Stmt):
 
 
 class AttrKey(Enum):
-    """What an AttrStmt can say; the value is the key as it is spelt in the DSL. See `PAYLOADS`."""
+    """The kinds of AttrStmt; the value is the key as spelt in the DSL. See `PAYLOADS`."""
 
     STORAGE_SCOPE = "storage_scope"
     VOLATILE_SCOPE = "volatile_scope"
@@ -239,11 +237,11 @@ class AttrKey(Enum):
 
 
 class Permission(Enum):
-    """What passes may do that changes the last bits of floats; the value is its name in `tl.allow`.
+    """Permissions for passes to change the last bits of floats; the value is the name in `tl.allow`.
 
     `approximate`: functions in their fast forms, up to 4 ULP. `contract`: a product and a sum as one operation that
     rounds once, `tl.fma`. `reassociate`: loops that only combine values as reductions, see `FindReductions`.
-    `rescale`: exp(a + b) as exp(a) * exp(b), which the step `rescale` of a schedule asks for.
+    `rescale`: exp(a + b) as exp(a) * exp(b), which the schedule step `rescale` needs.
     """
 
     APPROXIMATE = "approximate"
@@ -257,7 +255,7 @@ Rows: TypeAlias = tuple[tuple[int, ...], ...]
 AttrValue: TypeAlias = str | int | Rows | tuple[Permission, ...] | None
 
 # For each key: whether it is about a buffer, and the type of its value. DISJOINT is about a plan, whose entries are
-# byte offsets of views: in each row, all views at one entry lie apart from those at any other, while the body runs.
+# byte offsets of views: views at different entries of a row do not overlap while the body runs.
 PAYLOADS: dict[AttrKey, tuple[bool, type]] = {
     AttrKey.STORAGE_SCOPE: (True, str),
     AttrKey.VOLATILE_SCOPE: (True, type(None)),
@@ -273,7 +271,7 @@ PAYLOADS: dict[AttrKey, tuple[bool, type]] = {
 
 @node
 class AttrStmt(Stmt):
-    """Something that holds about a buffer, or about the body as a whole, while the body runs."""
+    """A property of a buffer, or of the body as a whole, that holds while the body runs."""
 
     CHILDREN: ClassVar = ("body",)
     USES: ClassVar = ("buffer",)
@@ -289,12 +287,12 @@ def seq(*stmts: Stmt) -> SeqStmt:
 
 
 def is_barrier(stmt: Stmt) -> bool:
-    """Whether the threads of a block wait for one another here."""
+    """Whether a statement is a barrier for the threads of a block."""
     return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER
 
 
 def nested(loops: Sequence[For], *stmts: Stmt) -> SeqStmt:
-    """The statements inside of these loops, the first one outermost, in the place of what is in them."""
+    """The statements inside of these loops, the first one outermost, replacing the loops' bodies."""
     body = SeqStmt(stmts)
     for loop in reversed(loops):
         body = SeqStmt((loop.replaced(body=body),))
@@ -302,5 +300,5 @@ def nested(loops: Sequence[For], *stmts: Stmt) -> SeqStmt:
 
 
 def counting(variables: Iterable[Var], extents: Iterable[Expr]) -> list[For]:
-    """For each variable a loop around nothing, from 0 up to an extent."""
+    """For each variable an empty loop from 0 up to an extent."""
     return [For(var, const(0, i64), extent, SeqStmt()) for var, extent in zip(variables, extents, strict=True)]

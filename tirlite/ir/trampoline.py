@@ -18,12 +18,12 @@ from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-# What is yielded is another Steps of any result type, and what comes back is that result: Python's types cannot say so.
+# Yields another Steps of any result type, and receives its result, which Python's types cannot express.
 Steps: TypeAlias = Generator[Any, Any, T]
 
 
 def in_turn(several: Iterable[Steps[T]]) -> Steps[list[T]]:
-    """The results of several, each begun when the one before is at its end."""
+    """The results of several coroutines, run one after the other."""
     results = []
     for steps in several:
         results.append((yield steps))
@@ -31,7 +31,7 @@ def in_turn(several: Iterable[Steps[T]]) -> Steps[list[T]]:
 
 
 def run(steps: Steps[T]) -> T:
-    """The result of `steps`, with every coroutine that it yields run to its result in turn.
+    """The result of `steps`; each coroutine that it yields is run first, and its result sent back.
 
     An exception of a callee is raised in its caller at the `yield`, as in a plain call.
     """

@@ -1,11 +1,10 @@
-"""Validates a function: raises an error that names every way in which the function is ill-formed.
+"""Validates a function: raises an error with all the ways in which the function is ill-formed.
 
-The rules stand in `validate_types` (operands), `validate_calls`, `validate_statements`, `validate_buffers` (buffers and
+The rules are in `validate_types` (operands), `validate_calls`, `validate_statements`, `validate_buffers` (buffers and
 functions) and here (definitions and uses).
-
-A definition holds to the end of its block, and every use stands in such a stretch. One statement object may stand
-several times in a program, even in one block (an unrolled body): then it defines its name afresh each time. Otherwise
-a name is not defined again while it is defined. A name that an inner block defines again has gone after that block.
+A definition is valid to the end of its block, and every use must be in its scope. A statement object may occur several
+times, even in one block (an unrolled body); then it defines its name anew each time. Otherwise a name must not be
+defined again while it is valid. A name that an inner block redefines is invalid after that block.
 """
 
 from __future__ import annotations
@@ -38,9 +37,10 @@ _NODE_RULES: Mapping[type[Node], tuple[types.Rule, ...]] = {
 
 @public
 def validate(func: PrimFunc, known: Collection[Function] = ()) -> None:
-    """Returns if `func` and all that it calls is well-formed; else raises KernelError with the violations in program
-    order, at most 20. Where the same nodes stand in it too often to be gone through, that is what the error tells.
-    Functions that are `known` to be well-formed are not looked at again.
+    """Raises KernelError with the violations in program order, at most 20, if `func` or a callee is ill-formed.
+
+    If nodes are shared too often for a walk, the error says that. Functions in `known` are known to be well-formed and
+    skipped.
     """
     looked_at = [each for each in closure_of(func) if not each.is_valid and each not in known]
     found = tuple(islice((each for other in looked_at for each in _own_violations(other)), MOST_REPORTED))
@@ -52,19 +52,19 @@ def validate(func: PrimFunc, known: Collection[Function] = ()) -> None:
 
 @record
 class _Define:
-    """From here on `name` is defined, by the node `by`."""
+    """`name` is defined from here on, by the node `by`."""
 
     name: Var | Buffer
     by: Node
 
 
-# Where a block begins and ends.
+# Markers for the begin and the end of a block.
 _OPEN, _CLOSE = "open", "close"
 _Step: TypeAlias = Node | _Define | str
 
 
 def _own_violations(func: PrimFunc) -> Iterator[Message]:
-    """Every broken rule in program order."""
+    """All violations of one function, in program order."""
     span = func.span
     scope = Names(func)
     scope.open()
@@ -110,7 +110,7 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
 
 
 def _steps(node: Node) -> list[_Step]:
-    """What a block, or a node that defines something, is made of, in program order, with the edges of blocks."""
+    """The parts of a block, or of a node that defines something, in program order, with markers of blocks."""
     children: list[_Step] = list(node.children())
     if isinstance(node, SeqStmt):
         return [_OPEN, *children, _CLOSE]
@@ -209,7 +209,7 @@ def kind_of(name: Var | Buffer) -> str:
 
 
 class Names:
-    """The names that are defined at one point of the program `root`, while a walk goes through it."""
+    """The names that are defined at the current point of a walk through `root`."""
 
     def __init__(self, root: Node) -> None:
         self._root = root
@@ -218,16 +218,16 @@ class Names:
         self._blocks: list[list[Var | Buffer]] = []
 
     def open(self) -> None:
-        """A block begins."""
+        """Begins a block."""
         self._blocks.append([])
 
     def close(self) -> None:
-        """The innermost block ends, and with it what it defined."""
+        """Ends the innermost block and the scope of its definitions."""
         for name in self._blocks.pop():
             self._defined.pop(name, None)
 
     def define(self, name: Var | Buffer, by: Node, span: Span | None) -> Message | None:
-        """`name` is defined in the innermost block by the node `by`."""
+        """Defines `name` in the innermost block."""
         earlier = self._defined.get(name)
         if earlier is not None and earlier is not by:
             return DefinedTwice(kind_of(name), name.name, related=self._ever[name])
@@ -237,7 +237,7 @@ class Names:
         return None
 
     def use(self, name: Var | Buffer) -> Message | None:
-        """`name` is mentioned."""
+        """Checks a use of `name`."""
         if name in self._defined:
             return None
         if name in self._ever:

@@ -1,4 +1,4 @@
-"""Tells what is wrong with a buffer, with its uses, or with a function by itself: one small rule for each way."""
+"""Rules for buffers, their uses, and functions as a whole; each returns a message or None."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class WrongDefault(Message):
 
 
 def can_align(alignment: int) -> bool:
-    """Whether buffers can be aligned so: LLVM knows no more than 2**32."""
+    """Whether an alignment is supported; LLVM's limit is 2**32."""
     return 0 <= alignment <= 1 << 32 and alignment & (alignment - 1) == 0
 
 
@@ -165,7 +165,7 @@ BUFFER_RULES: tuple[Callable[[Buffer], Message | None], ...] = (
 
 
 def function_violations(func: PrimFunc) -> Iterator[Message]:
-    """What is wrong with the parameters, the outputs, the dims and the defaults of a function."""
+    """Violations in the parameters, outputs, dims and defaults of a function."""
     seen: dict[Var | Buffer, None] = {}
     for param in func.params:
         if param in seen:
@@ -217,7 +217,7 @@ def _is_known(stride: Expr, func: PrimFunc) -> bool:
 
 
 def strides_inside(buffer: Buffer) -> Message | None:
-    """For a buffer that is declared in the body of a function."""
+    """For a buffer that is declared in the body."""
     return Strides(buffer.name, "is no parameter") if buffer.strides else None
 
 

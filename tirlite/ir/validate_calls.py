@@ -1,4 +1,4 @@
-"""Tells what is wrong with the arguments of a Call and of a KernelCall, and where a function may not print."""
+"""Rules for the arguments of Call and KernelCall, and for the places of prints."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class CallResult(Message):
 
 
 def check_call(node: Call) -> Message | None:
-    """The first thing that is wrong with a call, by the kind of its operation."""
+    """The first violation of a call, by its operation."""
     op, count = node.op, len(node.args)
     if op is Op.CALL_EXTERN:
         return _extern(node)
@@ -178,7 +178,7 @@ def _conditional(node: Call) -> Message | None:
     )
 
 
-# What is not named here takes floats.
+# The other operations take floats.
 _TAKES_NUMBERS: Mapping[Op, str] = {Op.ABS: "a number"}
 
 
@@ -216,7 +216,7 @@ class PrintPlace(Message):
 
 
 def print_violations(func: PrimFunc) -> Iterator[Message]:
-    """What is wrong with the places of calls that print, in program order; of functions that are called, too."""
+    """Violations in the places of prints, in program order, including those in callees."""
     stack: list[tuple[Node, For | None]] = [(func.body, None)]
     while stack:
         node, loop = stack.pop()
@@ -267,7 +267,7 @@ def arity(node: KernelCall) -> Message | None:
 
 
 def dims(node: KernelCall) -> Message | None:
-    """An axis of the callee tells each of its dims."""
+    """Each dim of the callee must be defined by an axis."""
     sources = node.callee.sources
     return next((UndeterminedDim(dim.name) for dim in node.callee.dims if dim not in sources), None)
 
@@ -286,7 +286,7 @@ def arguments(node: KernelCall) -> Message | None:
 
 
 def extents(node: KernelCall) -> Message | None:
-    """Constants that contradict each other; all else is proved or checked where the call is compiled."""
+    """Constants must not contradict each other; the rest is proved or checked when the call is compiled."""
     bound: dict[Var, int] = {}
     for param, axis, wanted, given in _extents(node):
         known = wanted.value if isinstance(wanted, IntImm) else bound.setdefault(wanted, given)

@@ -1,4 +1,4 @@
-"""Tells what is wrong with a statement by itself: one small rule for each way."""
+"""Rules for single statements; each returns a message or None."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def _are_permissions(value: AttrValue) -> bool:
 
 
 def _are_rows(value: tuple[object, ...], plan: Buffer) -> bool:
-    """Whether each row names entries of the buffer in ascending order."""
+    """Whether each row lists entries of the buffer in ascending order."""
     count = plan.shape[0].value if len(plan.shape) == 1 and isinstance(plan.shape[0], IntImm) else 0
     return plan.dtype == i64 and all(
         isinstance(row, tuple)
@@ -239,7 +239,7 @@ def _are_rows(value: tuple[object, ...], plan: Buffer) -> bool:
 
 
 def assert_message(node: Assert) -> Message | None:
-    """A message with values has a place for each, and the values are numbers."""
+    """A message with values must have a placeholder for each, and the values must be numbers."""
     if not node.values:
         return None
     from tirlite.ir.assertion import places_in

@@ -1,4 +1,4 @@
-"""Tells what is wrong with the types of the operands of an expression node: one small rule for each way."""
+"""Rules for the types of expressions' operands; each returns a message or None."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def same_types(node: e.Binary | e.Compare) -> Message | None:
 
 
 def operand(wanted: str, allowed: Callable[[DType], bool]) -> Rule:
-    """The rule that the first operand has an allowed type; the second has the same by `same_types`."""
+    """A rule that the first operand has an allowed type; `same_types` checks the second."""
 
     def rule(node: e.Unary | e.Binary | e.Compare) -> Message | None:
         dtype = node.a.dtype
@@ -241,7 +241,7 @@ def let_type(node: Any) -> Message | None:
 
 
 def no_stray_argument(node: Node) -> Message | None:
-    """Texts and bare buffers stand in calls only: for every node but Call."""
+    """Strings and bare buffers may occur in calls only; for every node but Call."""
     for child in node.children():
         if isinstance(child, (e.StringImm, e.BufferRef)):
             return MisplacedArgument(type(child).__name__, type(node).__name__)

@@ -23,13 +23,13 @@ from tirlite.ir.stmt import (
     While,
 )
 
-# What most programs are made of, and what nothing stands below: told apart by one look.
+# The most common nodes without children, recognised by one lookup.
 ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var, Allocate))
 _DEFINING: tuple[type[Node], ...] = (Let, For, Allocate, View, LetExpr)
 _LEAVES: frozenset[type[Stmt]] = frozenset((Store, Allocate, View, Let, Evaluate))
 COMPOSITES: frozenset[type[Stmt]] = frozenset((SeqStmt, For, While, IfThenElse, AttrStmt))
 
-# As many nodes a tree may have, whatever they are: the walks of a compilation take half a second for them.
+# Trees up to this many nodes are always accepted: a compilation walks them in half a second.
 ALWAYS_FINE = 50_000
 
 N = TypeVar("N", bound=Node)
@@ -37,7 +37,7 @@ S = TypeVar("S", bound=Stmt)
 
 
 def walk(*roots: Node) -> Iterator[Node]:
-    """Each root and all nodes below it, each before its children. The shapes of buffers are not entered."""
+    """Yields each root and all nodes below it, parents before children. Shapes of buffers are not entered."""
     stack = [*roots[::-1]]
     while stack:
         node = stack.pop()
@@ -47,7 +47,7 @@ def walk(*roots: Node) -> Iterator[Node]:
 
 
 def nodes_of(roots: Sequence[Node], *kinds: type[N]) -> Iterator[N]:
-    """Those nodes that `walk` meets that are of these very classes, no generator of the others between."""
+    """The nodes of exactly these classes, in the order of `walk`; faster than filtering it."""
     stack = [*roots[::-1]]
     while stack:
         node = stack.pop()
@@ -59,7 +59,7 @@ def nodes_of(roots: Sequence[Node], *kinds: type[N]) -> Iterator[N]:
 
 
 def mentions(root: Node | Sequence[Node], names: Node | Container[object]) -> bool:
-    """Whether a node, or one of several, is made of a name, or of any of several: variables, as a rule."""
+    """Whether a node, or one of several, contains a name or any of several names, usually variables."""
     sought = {names} if isinstance(names, Node) else names
     stack = [root] if isinstance(root, Node) else [*root]
     while stack:
@@ -72,12 +72,12 @@ def mentions(root: Node | Sequence[Node], names: Node | Container[object]) -> bo
 
 
 def loads_in(*roots: Node) -> Iterator[Load]:
-    """The loads among nodes and all below them, as `walk` meets them."""
+    """The loads in nodes, in the order of `walk`."""
     return nodes_of(roots, Load)
 
 
 def accesses_in(*roots: Node) -> Iterator[Load | Store]:
-    """The loads and the stores, in the same way."""
+    """The loads and stores in nodes, in the order of `walk`."""
     return nodes_of(roots, Load, Store)
 
 
@@ -90,33 +90,33 @@ def stored_in(root: Stmt) -> set[Buffer]:
 
 
 def variables_in(*roots: Node) -> Iterator[Var]:
-    """The variables that are mentioned, in the same way."""
+    """The variables used in nodes, in the order of `walk`."""
     return nodes_of(roots, Var)
 
 
 def may_skip_parts(node: Node) -> bool:
-    """Whether some parts of an expression are evaluated only where the first one asks for them."""
+    """Whether some parts of an expression are evaluated only if its first part requires them."""
     return isinstance(node, And | Or) or (isinstance(node, Call) and node.op is Op.IF_THEN_ELSE)
 
 
 def is_steady(*exprs: Expr) -> bool:
-    """Whether expressions have one value wherever their variables have theirs: no memory decides."""
+    """Whether the values of expressions depend on variables alone, not on memory."""
     made = [expr for expr in exprs if type(expr) not in ATOMS]
     return not made or next(loads_in(*made), None) is None
 
 
 def reads(buffer: Buffer, *roots: Node) -> bool:
-    """Whether an element of `buffer` is loaded in what stands below one of these."""
+    """Whether an element of `buffer` is loaded in these nodes."""
     return any(load.buffer is buffer for load in loads_in(*roots))
 
 
 def is_constant(node: Node, value: int) -> bool:
-    """Whether an expression is this integer, as it stands."""
+    """Whether an expression is literally this integer."""
     return isinstance(node, IntImm) and node.value == value
 
 
 def without_number(expr: Expr) -> tuple[Expr, int]:
-    """What numbers are added to in a sum, and what they are together: `i` and 3 for `i + 5 - 2`."""
+    """A sum without its added constants, and their total: `i` and 3 for `i + 5 - 2`."""
     total = 0
     while isinstance(expr, Add | Sub) and isinstance(expr.b, IntImm):
         total += expr.b.value if isinstance(expr, Add) else -expr.b.value
@@ -125,17 +125,17 @@ def without_number(expr: Expr) -> tuple[Expr, int]:
 
 
 def defined_in(root: Node) -> set[object]:
-    """The variables and buffers that are defined by a node, and by those below it."""
+    """The variables and buffers defined by a node and those below it."""
     return {getattr(node, name) for node in nodes_of((root,), *_DEFINING) for name in node.DEFINES}
 
 
 def buffers_of(node: Node) -> Iterator[Buffer]:
-    """The buffers that a node itself mentions, but for those that it declares."""
+    """The buffers that a node itself uses, without those that it declares."""
     return (buffer for name in node.USES if isinstance(buffer := getattr(node, name), Buffer))
 
 
 def aliased_by(node: Node) -> Buffer | None:
-    """The buffer that has another name by a node: of it there is a view, or a call gets it or an element's address."""
+    """The buffer that a node makes accessible by another name: by a view, or by passing it or an address to a call."""
     if isinstance(node, View):
         return node.source
     if isinstance(node, Call) and node.op is Op.ADDRESS_OF:
@@ -145,13 +145,13 @@ def aliased_by(node: Node) -> Buffer | None:
 
 
 def aliased_in(root: Node) -> set[Buffer]:
-    """The buffers that may be touched by other names than their own, in a node and below it, see `aliased_by`."""
+    """The buffers that may be accessed by other names, in a node and below it, see `aliased_by`."""
     named = nodes_of((root,), View, Call, BufferRef)
     return {buffer for node in named if (buffer := aliased_by(node)) is not None}
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:
-    """What must all hold for a condition to hold, in the order in which it is asked for."""
+    """The operands of nested `and`s, in order of evaluation."""
     stack = [condition]
     while stack:
         each = stack.pop()
@@ -162,7 +162,7 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
 
 
 def distinct(root: Node) -> Iterator[Node]:
-    """As `walk`, but each node only once, where it is first met: that ends soon however often nodes are shared."""
+    """Like `walk`, but each node only once, so that it ends soon however often nodes are shared."""
     met: set[Node] = set()
     stack = [root]
     while stack:
@@ -174,7 +174,7 @@ def distinct(root: Node) -> Iterator[Node]:
 
 
 def statements(root: Stmt) -> Iterator[Stmt]:
-    """`root` and all statements below it but the SeqStmts, each before those inside it. Expressions are not entered."""
+    """`root` and all statements below it but SeqStmts, parents first. Expressions are not entered."""
     stack = [root]
     while stack:
         stmt = stack.pop()
@@ -191,7 +191,7 @@ def statements(root: Stmt) -> Iterator[Stmt]:
 
 
 def chain_from(loop: For, *kinds: ForKind) -> list[For]:
-    """A loop, and those inside that are all there is in the one before, of these kinds: of all by default."""
+    """A loop and the loops perfectly nested in it, as long as they are of these kinds (default: all)."""
     found = [loop]
     while len(found[-1].body.stmts) == 1 and isinstance(inner := found[-1].body.stmts[0], For):
         if kinds and inner.kind not in kinds:
@@ -201,21 +201,21 @@ def chain_from(loop: For, *kinds: ForKind) -> list[For]:
 
 
 def own_exprs(stmt: Stmt) -> tuple[Expr, ...]:
-    """The expressions of a statement, but for those inside of its bodies: bounds, a condition, indices, a value."""
+    """The expressions of a statement outside of its bodies: bounds, a condition, indices, a value."""
     return tuple([child for child in stmt.children() if isinstance(child, Expr)])
 
 
 def composites(body: SeqStmt) -> tuple[Stmt, ...]:
-    """The statements of a block that hold others, in order. Where there are none, that takes one look."""
+    """The statements of a block that contain others, in order; one lookup if there are none."""
     if COMPOSITES.isdisjoint(body.kinds):
         return ()
     return tuple([each for each in body.stmts if type(each) in COMPOSITES])
 
 
 def statements_of(root: Stmt, *kinds: type[S]) -> Iterator[S]:
-    """Those of `statements(root)` that are of these very classes, in the same order.
+    """The statements of `statements(root)` of exactly these classes, in the same order.
 
-    Where few are, this takes far less time: the others are passed over as they stand in their block.
+    Much faster if there are few: other statements are skipped without visiting them.
     """
     met = COMPOSITES.union(kinds)
     stack = [root]

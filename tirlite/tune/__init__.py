@@ -1,4 +1,4 @@
-"""Schedules around tirlite's answer, or an author's, compared and timed in turns: the quickest is returned."""
+"""Tuning: varies tirlite's schedule, or an author's, times the candidates in turns, and returns the fastest."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Finds a quick schedule of a kernel by trying: `tl.autotune`."""
+"""Finds a fast schedule of a kernel by trying: `tl.autotune`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     Given: TypeAlias = Schedule | Iterable[Pass] | Callable[[Schedule], object] | str | None
     Map: TypeAlias = Callable[[Callable[[Share], Outcome], Sequence[Share]], Iterable[Outcome]]
 
-# A candidate must be better by that, in the median and at best, to be taken: what is as quick stays.
+# A candidate wins only if both its median and its minimum are below this part of the current best's.
 _CLEAR = 0.98
-# So many candidates are handed out together, where several places try them, beside the one to beat.
+# The number of candidates per share, beside the one to beat, when `map` distributes them.
 _TOGETHER = 4
 
 
@@ -69,9 +69,9 @@ class NothingTuned(Message):
 
 
 class Tuned(Schedule):
-    """The quickest schedule that a tuning found: one as any other, which also tells of its `trials`.
+    """The fastest schedule that a tuning found, usable like any other, with its `trials`.
 
-    `seconds` are those of a call, the median of its rounds.
+    `seconds`: the median time of a call.
     """
 
     def __init__(self, func: PrimFunc, best: Trial, trials: Sequence[Trial]) -> None:
@@ -81,12 +81,12 @@ class Tuned(Schedule):
 
     @property
     def refused(self) -> dict[str, int]:
-        """How many candidates were refused, by reason."""
+        """The number of refused candidates, by reason."""
         return dict(Counter(trial.refused for trial in self.trials if trial.refused))
 
     @property
     def report(self) -> str:
-        """A table of all that was timed, the quickest first, then how many were refused, and why."""
+        """A table of all timed candidates, fastest first, then the reasons why others were refused."""
         timed = [(trial.seconds, trial.candidate.change) for trial in self.trials if trial.seconds is not None]
         rows = [(f"{1e3 * seconds:.4g}", change) for seconds, change in sorted(timed, key=lambda each: each[0])]
         parts = [table(("ms", "schedule"), rows)]
@@ -140,7 +140,7 @@ def autotune(
 
 
 class Tuning:
-    """One search. `watch` tells the time; `map` is given where candidates are spread over places."""
+    """One search. `watch` is the clock; `map`, if given, distributes candidates."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Tuning:
         self._is_over = False
 
     def best(self, space: Iterable[Given] | None) -> Tuned:
-        """The quickest of a space, or of what is around the kernel's own schedule."""
+        """The fastest schedule in `space`, or in the neighbourhood of the kernel's own schedule."""
         best = self._first([*self._listed(space)] if space is not None else self._own())
         first, turn = next(trial for trial in self._trials if trial.seconds is not None), 1
         while space is None and not self._is_over:
@@ -177,7 +177,7 @@ class Tuning:
                 break
             best = found
         if best.candidate != first.candidate and not self._is_over:
-            # The best of many owes something to chance: the two alone, once more.
+            # The best of many may be lucky: compare it with the first once more.
             best = self._here([first.candidate, best.candidate])
         return Tuned(self._kernel.ir, best, self._trials)
 
@@ -188,7 +188,7 @@ class Tuning:
         found = [Candidate(told, own[1]), *(Candidate(f"{told} for {form.value}", steps) for form, steps in others)]
         if options.schedule != "auto":
             found.append(Candidate("as tirlite chooses", schedule_of(func, "auto", options.target).steps))
-        # What is farthest from the answer comes last: loops as written may take most of the time.
+        # Candidates far from tirlite's choice come last: loops as written may take most of the time.
         return _distinct([*found, *around(own[1]), *beside(Schedule(func).func, own[1])])
 
     def _listed(self, space: Iterable[Given]) -> Iterator[Candidate]:
@@ -203,9 +203,9 @@ class Tuning:
                 yield Candidate(told, made.steps)
 
     def _first(self, candidates: Sequence[Candidate]) -> Trial:
-        """The quickest of these; of those that are as quick the one that comes first.
+        """The fastest of these; the first one if none is clearly faster.
 
-        Where they are spread, the first that is not refused is timed here, and the one to beat there.
+        With `map`, the first candidate that is not refused is timed here, and is the one to beat elsewhere.
         """
         if self._map is None:
             return self._here(candidates)
@@ -217,11 +217,11 @@ class Tuning:
         raise self._nothing()
 
     def _tried(self, beat: Trial, candidates: Sequence[Candidate]) -> Trial:
-        """The quickest of the candidates, if it is quicker than the one to beat; else that."""
+        """The fastest candidate if it is clearly faster than the one to beat, else that one."""
         if self._map is None:
             return self._here([beat.candidate, *candidates])
         groups = [candidates[start : start + _TOGETHER] for start in range(0, len(candidates), _TOGETHER)]
-        # So the time suffices where one place tries them all.
+        # Divide the time, in case a single worker tries all shares.
         shares = [self._share([beat.candidate, *group], len(groups)) for group in groups]
         found = [beat]
         for outcome in self._map(contest, shares):
@@ -243,7 +243,7 @@ class Tuning:
         return _quickest(found)
 
     def _note(self, trials: Iterable[Trial]) -> None:
-        """Keeps trials, in place of older ones of the same candidates."""
+        """Records trials, replacing earlier ones of the same candidates."""
         for each in trials:
             places = [place for place, old in enumerate(self._trials) if old.candidate == each.candidate]
             if places:
@@ -279,7 +279,7 @@ def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _scaled(trial: Trial, beat: Trial, again: Trial) -> Trial:
-    """The trial as it would be here, by its ratio to the one to beat, which was timed here and again there."""
+    """Scales a trial from elsewhere by the ratio of the one to beat, which was timed here and there."""
     if trial.seconds is None or not (beat.seconds and again.seconds and beat.least and again.least and trial.least):
         return trial
     seconds, least = beat.seconds / again.seconds, beat.least / again.least
@@ -287,7 +287,7 @@ def _scaled(trial: Trial, beat: Trial, again: Trial) -> Trial:
 
 
 def _quickest(trials: Sequence[Trial]) -> Trial:
-    """The least median of all that are clearly quicker than the first one; where there is none, that."""
+    """The trial with the least median that is clearly faster than the first one; else the first."""
     first, best = trials[0], trials[0]
     assert first.seconds is not None
     assert first.least is not None

@@ -1,4 +1,4 @@
-"""Compiles the candidates for a kernel's schedule, compares what they compute, and times them in turns."""
+"""Compiles the candidates for a kernel's schedule, compares their results, and times them in turns."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 Steps = tuple[Pass, ...]
 
-# Tiles of a nest that no step has split: so many iterations of each of its two inner loops.
+# The tile sizes tried on the two inner loops of a nest.
 _TILES = (16, 32, 64)
 
 
 @record
 class Candidate:
-    """The steps of a schedule, and what is different about it in a few words."""
+    """The steps of a schedule, and a short description of what is different about it."""
 
     change: str
     steps: Steps
 
 
 def beside(func: PrimFunc, answer: Steps) -> Iterator[Candidate]:
-    """Schedules that owe nothing to the answer's numbers: by vectors and workers alone, by tiles, loops as written."""
+    """Schedules that do not vary the current one: vectors and workers alone, tiles, loops as written."""
     if answer != LOOPS:
         yield Candidate("vectors and workers alone", LOOPS)
     for outer, inner in _pairs(func):
@@ -57,7 +57,7 @@ def beside(func: PrimFunc, answer: Steps) -> Iterator[Candidate]:
 
 
 def around(answer: Steps) -> Iterator[Candidate]:
-    """Schedules that differ from the answer in one number, or lack one of its steps, or all that goes to workers."""
+    """Schedules that differ from `answer` in one number, lack one of its steps, or lack all parallel steps."""
     widths = {lanes for step in answer if isinstance(step, Vectorize) for lanes in step.lanes}
     for width in sorted(widths, reverse=True):
         for other in _others(width, (1, 2), (2, 1)):
@@ -77,14 +77,14 @@ def around(answer: Steps) -> Iterator[Candidate]:
 
 
 def _others(number: int, *parts: tuple[int, int]) -> Iterator[int]:
-    """These parts of a number that are whole, and more than 1."""
+    """The given fractions of a number that are integers above 1."""
     for over, under in parts:
         if number * over % under == 0 and number * over // under > 1:
             yield number * over // under
 
 
 def _with_width(step: Pass, width: int, other: int) -> Pass:
-    """The step with another number of lanes: of vectors, and of blocks and panels that are as wide."""
+    """The step with another number of lanes, for vectors and for blocks and panels of the same width."""
     if isinstance(step, Vectorize):
         lanes = tuple(dict.fromkeys(other if each == width else each for each in step.lanes))
         return replace(step, lanes=tuple(sorted(lanes, reverse=True)))
@@ -101,7 +101,7 @@ def _told(step: Pass) -> str:
 
 
 def _pairs(func: PrimFunc) -> Iterator[tuple[LoopName, LoopName]]:
-    """The two inner loops of each nest that holds nothing else but its body, by what steps call them."""
+    """The two innermost loops of each perfect nest, by their names in steps."""
     every = [loop for loop, _ in loops_around(func)]
     for loop, around_it in loops_around(func):
         outer = around_it[-1] if around_it else None
@@ -117,13 +117,13 @@ def _name(loop: For, every: list[For]) -> LoopName:
 
 
 def _order(outer: LoopName, inner: LoopName) -> tuple[LoopName, ...]:
-    # A loop that is split leaves those of its name one fewer, and its halves have names of their own.
+    # After a split, the halves have names of their own.
     paths = [handle_of(each).path for each in (outer, inner)]
     return (*(f"{each}.outer" for each in paths), *(f"{each}.inner" for each in paths))
 
 
 def may_regroup(func: PrimFunc) -> bool:
-    """Whether schedules may change last digits: reductions are said, or permissions given, here or in what it calls."""
+    """Whether schedules may change the last digits: there are reductions or permissions, here or in callees."""
     for each in closure_of(func):
         if any(loop.kind is ForKind.REDUCE for loop in statements_of(each.body, For)):
             return True
@@ -133,10 +133,9 @@ def may_regroup(func: PrimFunc) -> bool:
 
 
 def disagreement(name: str, expected: Array, found: Array, *, may_differ: bool) -> str:
-    """The first element that is another one, with both values; empty where all agree.
-
-    Those are the same bits, but for the payload of nan. With `may_differ` floats may be off by the square root of the
-    machine epsilon times the largest of all, and zeros have any sign: a bound on mistakes, not on rounding.
+    """The first element that differs, with both values; empty if all agree.
+    Equal means the same bits, except for the payload of nan. With `may_differ`, floats may differ by the square root of
+    the machine epsilon times the largest value, and zeros in sign: a bound on mistakes, not on rounding.
     """
     wrong = ~_same_bits(expected, found)
     if may_differ and wrong.any() and np.issubdtype(expected.dtype, np.inexact):
@@ -156,7 +155,7 @@ def _same_bits(expected: Array, found: Array) -> npt.NDArray[np.bool_]:
 
 
 def _plain(array: Array) -> Array:
-    # A view as another type wants neighbours along the last axis, which a number alone has not.
+    # A view as another type needs a contiguous last axis; the reshape keeps arrays of rank 0.
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
@@ -169,14 +168,14 @@ def _close(expected: Array, found: Array) -> npt.NDArray[np.bool_]:
         return np.asarray((exact == other) | (np.abs(exact - other) <= bound))
 
 
-# Candidates that took more than so many times the least, each time in so many rounds, are not timed again.
+# A candidate whose fastest of so many rounds exceeds the best time by this factor is not timed again.
 _HOPELESS, _CHANCES = 2.0, 3
-# Short calls are made so often that a turn takes so many seconds.
+# Short calls are repeated so that a turn takes at least so many seconds.
 _TURN, _MOST_CALLS = 1e-3, 1000
 
 
 def timed(candidate: Candidate, call: Callable[[], object], times: int) -> float:
-    """The seconds of one of so many calls."""
+    """The average seconds of a call, over `times` calls."""
     start = perf_counter()
     for _ in range(times):
         call()
@@ -185,7 +184,7 @@ def timed(candidate: Candidate, call: Callable[[], object], times: int) -> float
 
 @record
 class Watch:
-    """What tells the time of day, in seconds, and that of calls of a candidate."""
+    """The clock of a tuning, and the function that times calls of a candidate."""
 
     now: Callable[[], float] = perf_counter
     timed: Callable[[Candidate, Callable[[], object], int], float] = timed
@@ -193,8 +192,10 @@ class Watch:
 
 @record
 class Trial:
-    """What became of a candidate: the median and the least seconds of a call, why it was refused, or which one before
-    comes to the same loops; nothing where the time was over.
+    """The outcome of a candidate.
+
+    `seconds`, `least`: the median and the minimum time of a call. `refused`: why it was refused. `same_as`: an earlier
+    candidate with the same loops. None of these if the time was over.
     """
 
     candidate: Candidate
@@ -206,10 +207,9 @@ class Trial:
 
 @record
 class Share:
-    """Candidates to be tried one against the other. The first that is not refused tells what they are to compute.
-
-    `arguments` are those of a call, in the order of the parameters, outputs among them; `written` says by parameter
-    name which arrays the kernel writes, and whether it reads them before: no call of a contest changes these arrays.
+    """Candidates to compare. The first one that is not refused defines the expected results.
+    `arguments`: those of a call, in the order of the parameters, outputs included. `written`: the names of arrays that
+    the kernel writes, and whether it reads them before; the arrays themselves are never changed.
     """
 
     kernel: Kernel
@@ -229,7 +229,7 @@ class Outcome:
 
 
 class _Entrant:
-    """A candidate that has been compiled, with the seconds of its calls."""
+    """A compiled candidate, and the seconds of its calls."""
 
     def __init__(self, candidate: Candidate, kernel: Kernel) -> None:
         self.candidate, self.kernel = candidate, kernel
@@ -237,7 +237,7 @@ class _Entrant:
 
 
 def contest(share: Share, watch: Watch | None = None, listen: Callable[[str], object] = lambda told: None) -> Outcome:
-    """What the candidates of a share take. The first that is not refused is timed, however little time there is."""
+    """Compares the candidates of a share. The first that is not refused is timed even if there is no time left."""
     return _Contest(share, watch or Watch(), listen).outcome()
 
 
@@ -246,7 +246,7 @@ class _Contest:
         self._share, self._watch, self._listen = share, watch, listen
         self._end = watch.now() + share.seconds
         self._may_differ = may_regroup(share.kernel.ir)
-        # Calls get copies of what is written, which those that are read before get back each time.
+        # Calls write to copies; arrays that are read before they are written are restored for each call.
         self._kept = {name: np.array(value) for name, value in share.arguments if name in dict(share.written)}
         self._arrays = {name: value.copy() for name, value in self._kept.items()}
         self._updated = [name for name, is_read in share.written if is_read]
@@ -292,13 +292,13 @@ class _Contest:
                 self._refused[place] = reason
             else:
                 self._entrants[place] = entrant
-                # Who stops the search meanwhile has something to choose from.
+                # Time it at once, so that an interrupted search has results.
                 self._time_one(entrant)
                 if len(self._entrants) == 1:
                     self._times = min(_MOST_CALLS, max(1, int(_TURN / max(entrant.seconds[0], 1e-9))))
 
     def _compared(self, entrant: _Entrant) -> str:
-        """Where the candidate computes something else than the first one; empty where it does not."""
+        """The first difference from the expected results; empty if there is none."""
         for name, value in self._kept.items():
             self._arrays[name][...] = value
         self._call(entrant)

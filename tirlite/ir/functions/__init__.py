@@ -1,6 +1,6 @@
-"""Gives the formula of each operation that is an elementary function, as a formula of f64.
+"""Formulas of the elementary functions.
 
-The interpreter and the compiled code both carry these out, so that they agree to the last bit, scalar or vector.
+The interpreter and the compiled code both evaluate these, so they agree bit for bit, scalar or vector.
 """
 
 from tirlite.ir.functions.table import formula_of, has_fast

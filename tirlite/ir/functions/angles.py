@@ -1,4 +1,4 @@
-"""Computes trigonometric functions by sines and cosines up to a right angle, and their inverses by short series."""
+"""Trigonometric functions from the sine and cosine of a reduced angle, and their inverses by short series."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TAN_OF_THREE_EIGHTHS = 2.414213562373095
 
 
 class Angle(NamedTuple):
-    """`quadrant` right angles, of which the last two digits matter, and the sine and cosine of what is beyond."""
+    """`quadrant` right angles, of which the last two bits matter, and the sine and cosine of the remaining angle."""
 
     quadrant: Term
     sine: Term
     cosine: Term
 
     def sine_ahead(self, turn: int) -> Term:
-        """The sine of so many right angles more."""
+        """The sine of the angle plus `turn` right angles."""
         quadrant = self.quadrant + turn
         result = (quadrant & 1).equals(0).where(self.sine, self.cosine)
         dtype = result.dtype
@@ -33,7 +33,7 @@ class Angle(NamedTuple):
 
 
 class Angles(NamedTuple):
-    """The functions of an argument `reduced` to an angle, and their inverses in the type and terms of `series`."""
+    """The functions, given the reduction of an argument, and the type and number of terms for the inverses' series."""
 
     reduced: Callable[[Term], Angle]
     series: Callable[[Term], tuple[DType, int]]
@@ -61,11 +61,11 @@ class Angles(NamedTuple):
         return _angle_of(size, size.like(1.0), terms).to(x.dtype).with_sign_of(x)
 
     def atan2(self, y: Term, x: Term) -> Term:
-        """The angle of the point (x, y), brought to a size where neither sums nor products overflow or lose digits."""
+        """The angle of the point (x, y), scaled so that sums and products neither overflow nor lose digits."""
         dtype, terms = self.series(x)
         height, width = abs(y).to(dtype), abs(x).to(dtype)
         up = _towards_one((height > width).where(height, width)) if dtype == x.dtype else None
-        # Infinities count as equal, and 0 beside 0 as flat.
+        # Two infinities count as equal, and 0 / 0 as 0.
         both = height.equals(inf) & width.equals(inf)
         height, width = (both.where(1.0, each if up is None else each * up) for each in (height, width))
         width = (height.equals(0.0) & width.equals(0.0)).where(1.0, width)
@@ -92,13 +92,13 @@ class Angles(NamedTuple):
 
 
 def _towards_one(size: Term) -> Term:
-    """What very large and very small numbers are multiplied by."""
+    """The factor by which very large and very small numbers are scaled."""
     least = 2.0**-60 if size.dtype == f32 else 2.0**-960
     return (size > 1.0 / least).where(size.like(2.0**-4), (size < least).where(size.like(2.0**60), 1.0))
 
 
 def _angle_of(height: Term, width: Term, terms: int) -> Term:
-    """The angle of a point neither of whose coordinates is negative."""
+    """The angle of a point with nonnegative coordinates."""
     is_steep = height > width * _TAN_OF_THREE_EIGHTHS
     is_middle = (height > width * _TAN_OF_EIGHTH) ^ is_steep
     above = is_steep.where(-width, is_middle.where(height - width, height))
@@ -110,7 +110,7 @@ def _angle_of(height: Term, width: Term, terms: int) -> Term:
 
 
 def _half_of_arcsine(is_large: Term, size: Term, x: Term, terms: int) -> Term:
-    """asin(x) up to 1/2, and beyond half of what it lacks of a right angle."""
+    """asin(x) up to 1/2; beyond, half of pi / 2 - asin(x)."""
     z = is_large.where(0.5 * (1.0 - size), size * size)
     root = is_large.where(z.sqrt(), x)
     return (root * z).times_plus(fused_polynomial(arcsine(terms), z), root)

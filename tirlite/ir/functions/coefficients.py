@@ -1,4 +1,4 @@
-"""Gives the polynomials that several formulas are made of, each with as many terms as a type needs."""
+"""The polynomials shared by several formulas, with as many terms as a type needs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Gives the values of named constants as exact fractions, to far more digits than any type holds, and splits them into
-floats."""
+"""Named constants as exact fractions, far more precise than any type, and their splitting into floats."""
 
 from __future__ import annotations
 
@@ -7,8 +6,8 @@ from fractions import Fraction
 from functools import cache
 from math import isqrt
 
-_ONE = 1 << 400  # of numbers that are not constants
-DIGITS = 1400  # binary digits behind the point; reducing the largest f64 by pi takes about 1200
+_ONE = 1 << 400  # the fixed-point unit of computed values
+DIGITS = 1400  # binary digits of constants after the point; reducing the largest f64 by pi takes about 1200
 
 
 def _atan_of_inverse(n: int, sign: int) -> int:
@@ -85,13 +84,13 @@ def _root(x: Fraction) -> Fraction:
 
 
 def _short(x: Fraction) -> Fraction:
-    """`x` cut off to 400 digits behind the point, which keeps fractions small."""
+    """`x` truncated to 400 binary digits after the point, which keeps fractions small."""
     return Fraction(int(x * _ONE), _ONE)
 
 
 @cache
 def parts(value: Fraction, count: int, digits: int = 53) -> tuple[float, ...]:
-    """`count` floats whose sum is `value`, each but the last of so many binary digits."""
+    """`count` floats with the sum `value`, each but the last with `digits` binary digits."""
     result = []
     for index in range(count):
         near = float(value)

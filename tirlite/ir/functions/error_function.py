@@ -1,4 +1,4 @@
-"""Computes erf of a Term, as a Term of its type; from 1/2 on by a table and a series."""
+"""erf of a Term, in its type; from 1/2 on by a table and a series."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tirlite.ir.functions.series import economised, fused_polynomial, interpolat
 
 _ROUNDER = 1.5 * 2.0**52
 _ROUNDER_BITS = 0x4338000000000000
-_STEPS = 16  # of the table, from one integer to the next
+_STEPS = 16  # steps of the table per unit
 _LAST = 6  # erf is 1 from here on
 _TERMS = 10
 _TERMS_OF_F32 = 5
@@ -24,7 +24,7 @@ _TERMS_OF_F32 = 5
 
 @cache
 def _near_zero(terms: int, end: Fraction = Fraction(2501, 10000)) -> tuple[float, ...]:
-    """(erf(x) / x - 1) in x^2, up to 1/4 or another end."""
+    """(erf(x) / x - 1) in x^2, for x^2 up to `end`."""
     series = [two_over_root_pi() * Fraction((-1) ** k, factorial(k) * (2 * k + 1)) for k in range(20)]
     series[0] -= 1
     return economised(series, Fraction(0), end, terms)
@@ -32,7 +32,7 @@ def _near_zero(terms: int, end: Fraction = Fraction(2501, 10000)) -> tuple[float
 
 @cache
 def _table() -> tuple[tuple[float, ...], ...]:
-    """erf at the steps, in two parts, and its derivative there."""
+    """erf at each step in two parts, and its derivative there."""
     points = [Fraction(step, _STEPS) for step in range(_LAST * _STEPS + 1)]
     values = [parts(exact_erf(point), 2) for point in points]
     slopes = [float(two_over_root_pi() * exact_exp(-point * point)) for point in points]
@@ -40,7 +40,7 @@ def _table() -> tuple[tuple[float, ...], ...]:
 
 
 class _Step(NamedTuple):
-    """erf at a step in two parts, and what is added to it on the way to an argument from 1/2 on."""
+    """erf at a step in two parts, and the increment from there to the argument."""
 
     high: Term
     low: Term
@@ -48,10 +48,10 @@ class _Step(NamedTuple):
 
 
 def _about_step(size: Term, terms: int) -> _Step:
-    """By the series about the nearest step c.
+    """erf by the series around the nearest step c.
 
-    The derivative at c + h is that at c times e^(-2ch - h^2), whose coefficients b_k in powers of h follow from each
-    other: b_(k+1) = -2 (c b_k + b_(k-1)) / (k + 1).
+    The derivative at c + h is that at c times e^(-2ch - h^2), whose coefficients b_k in powers of h have the recurrence
+    b_(k+1) = -2 (c b_k + b_(k-1)) / (k + 1).
     """
     bounded = (size > float(_LAST)).where(float(_LAST), size)
     shifted = bounded * float(_STEPS) + _ROUNDER
@@ -81,7 +81,7 @@ def erf(x: Term) -> Term:
 
 
 def single_erf(x: Term) -> Term:
-    """Of an f32, computed in f64 with fewer terms."""
+    """erf of an f32, computed in f64 with fewer terms."""
     wide = x.to(f64)
     size = abs(wide)
     small = size + size * polynomial(_near_zero(6), size * size)
@@ -98,7 +98,7 @@ def _far_from_zero() -> tuple[float, ...]:
 
 
 def fast_erf(x: Term) -> Term:
-    """Of an f32, all in f32, without a table."""
+    """erf of an f32, in f32 without a table."""
     size = abs(x)
     near = size.times_plus(fused_polynomial(_near_zero(7, Fraction(1)), size * size), size)
     bounded = (size > 4.0).where(4.0, size)

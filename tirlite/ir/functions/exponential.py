@@ -1,4 +1,4 @@
-"""Computes exp and what is made of it (exp2, expm1, sinh, cosh, tanh, sigmoid) of an f64 Term, as an f64 Term."""
+"""exp and related functions (exp2, expm1, sinh, cosh, tanh, sigmoid) of an f64 Term."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tirlite.ir.functions.constants import ln2, parts
 from tirlite.ir.functions.pairs import Pair, add, choose, divide, product_of, scale, sum_of, sum_of_larger
 from tirlite.ir.functions.series import polynomial
 
-# Added to a number below 2^51, it leaves the nearest integer in the last digits.
+# Adding this to a number below 2^51 leaves the nearest integer in the low bits.
 _ROUNDER = 1.5 * 2.0**52
 _BIAS = 1023
-_LARGE = 40.0  # e^-40 is nothing beside 1
+_LARGE = 40.0  # e^-40 is negligible beside 1
 
 
 class Reduced(NamedTuple):
-    """An argument as `n * ln 2 + r`: n as an integer, r, and e^r - 1 - r with what r lacks."""
+    """An argument as `n * ln 2 + r`: the integer n, r, and e^r - 1 - r corrected for r's rounding error."""
 
     n: Term
     r: Term
@@ -26,7 +26,7 @@ class Reduced(NamedTuple):
 
 
 def reduced(high: Term, low: Term | None = None) -> Reduced:
-    """Of `high + low`, at most 2^11 in size."""
+    """The reduction of `high + low`, at most 2^11 in size."""
     first, second = parts(ln2(), 2, 40)
     shifted = high * float(1 / ln2()) + _ROUNDER
     count = shifted - _ROUNDER
@@ -39,13 +39,13 @@ def reduced(high: Term, low: Term | None = None) -> Reduced:
 
 
 def power_of_two(n: Term) -> Term:
-    """2^n, of the low digits of `n`; -1022 <= n <= 1023."""
+    """2^n for the low bits of `n`; -1022 <= n <= 1023."""
     return ((n.to(i64) + _BIAS) << 52).as_type(f64)
 
 
 def scaled(value: Term, n: Term) -> Term:
-    """`value * 2^n`, rounded once, where n is at most 2^11 in size."""
-    # `n` has the bits of the rounder above it; halving it needs them away.
+    """`value * 2^n`, rounded once, for |n| up to 2^11."""
+    # Remove the rounder's bits above `n` before halving it.
     whole = n - _rounder_bits()
     half = whole >> 1
     return value * power_of_two(half) * power_of_two(whole - half)
@@ -122,7 +122,7 @@ def tanh(x: Term) -> Term:
 
 
 def sigmoid(x: Term) -> Term:
-    """1 / (1 + e^-x), of e^-|x| so that nothing overflows."""
+    """1 / (1 + e^-x), computed from e^-|x|, which cannot overflow."""
     e = reduced(-clamped(abs(x), -1.0, 745.0))
     pair = exp_pair(e)
     small = Pair(scaled(pair.high, e.n), scaled(pair.low, e.n))
@@ -139,7 +139,7 @@ def _half_of_exp(size: Term) -> Term:
 
 
 def _signed(x: Term, result: Term) -> Term:
-    """An odd function of `x`: it is x itself near zero, and has its sign."""
+    """The odd function with this value at |x|: x itself near zero, with the sign of x."""
     result = (abs(x) < 2.0**-28).where(abs(x), result)
     result = (x < 0.0).where(-result, result)
     return x.equals(0.0).where(x, result)

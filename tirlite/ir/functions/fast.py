@@ -1,7 +1,7 @@
-"""Computes exponentials, logarithms and erf of a Term of f32 or f64 at up to 4 ULP, all in the type of the Term.
+"""Exponentials, logarithms and related functions of an f32 or f64 Term at up to 4 ULP, in its own type.
 
-What the exact functions do more is to carry the error of each step along, or to go by way of f64. Infinities, nan,
-denormals and signed zeros are as there.
+Unlike the exact functions they do not compensate rounding errors or go through f64. Infinities, nan, denormals and
+signed zeros are handled the same.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tirlite.ir.functions.series import economised, fused_polynomial
 
 
 class Format(NamedTuple):
-    """What formulas need to know of a type."""
+    """The parameters of a type for the formulas."""
 
     dtype: DType
-    digits: int  # behind the point
+    digits: int  # explicit bits of the significand
     bias: int
-    rounder: float  # added to a number that is small enough, it leaves the nearest integer in the last digits
+    rounder: float  # adding it to a small enough number leaves the nearest integer in the low bits
     rounder_bits: int
     short: int  # digits of a constant whose product with an exponent is exact
-    root_of_half: int  # its bits
+    root_of_half: int  # the bits of the square root of 1/2
     exponential: int  # terms of polynomials
     logarithm: int
     odd: int
-    below: float  # the exponential of what is less rounds to 0
-    above: float  # and of what is more overflows
+    below: float  # below this, exp rounds to 0
+    above: float  # above this, exp overflows
 
     def power_of_two(self, n: Term) -> Term:
-        """2^n, where that is a normal number."""
+        """2^n, if that is a normal number."""
         return ((n + self.bias) << self.digits).as_type(self.dtype)
 
 
@@ -62,7 +62,7 @@ class _Grown(NamedTuple):
 
 
 def _grown(x: Term) -> _Grown:
-    """Of an x whose exponential is a number."""
+    """e^x for arguments without overflow."""
     form = format_of(x)
     first, second = parts(ln2(), 2, form.short)
     shifted = x.times_plus(float(1 / ln2()), form.rounder)
@@ -73,7 +73,7 @@ def _grown(x: Term) -> _Grown:
 
 
 def _scaled(value: Term, n: Term) -> Term:
-    """`value * 2^n`, rounded once where that is a denormal number."""
+    """`value * 2^n`, rounded once if the result is denormal."""
     form, half = format_of(value), n >> 1
     return value * form.power_of_two(half) * form.power_of_two(n - half)
 
@@ -98,7 +98,7 @@ def expm1(x: Term) -> Term:
 
 
 def _half_of_exp(size: Term) -> Term:
-    """e^x / 2, of an x that is not negative."""
+    """e^x / 2 for nonnegative x."""
     e = _grown(clamped(size, -1.0, format_of(size).above))
     return _scaled(1.0 + e.more, e.n - 1)
 
@@ -132,7 +132,7 @@ def sigmoid(x: Term) -> Term:
 
 
 class _Parted(NamedTuple):
-    """The logarithm of a positive number as `k ln 2 + rest`."""
+    """The logarithm of a positive number, as `k ln 2 + rest`."""
 
     k: Term
     rest: Term
@@ -150,14 +150,14 @@ def _parted(x: Term, *, tiny: bool = True) -> _Parted:
     k = (exponent + form.rounder_bits).as_type(form.dtype) - form.rounder
     if tiny:
         k = is_tiny.where(k - float(up), k)
-    # 2 s is f - s f, so that f, which is exact, comes last.
+    # Write 2 s as f - s f, so that f, which is exact, is added last.
     return _Parted(
         k, (-s).times_plus((-z).times_plus(fused_polynomial(coefficients.logarithm(1, form.logarithm), z), f), f)
     )
 
 
 def _sum(x: _Parted, k: Fraction, rest: Fraction) -> Term:
-    """`k` times the number of doublings, and `rest` times the logarithm of the rest."""
+    """The logarithm in another base: `k` and `rest` are the factors of its two terms."""
     first, second = parts(k, 2, format_of(x.k).short)
     scaled = x.rest if rest == 1 else x.rest * float(rest)
     return x.k.times_plus(first, x.k.times_plus(second, scaled) if second else scaled)

@@ -1,7 +1,6 @@
-"""Computes trigonometric functions and their inverses at up to 4 ULP, of a Term of f32 or f64, as one of its type.
-
-sin, cos and tan are right for arguments up to `LARGEST` in size, and take larger ones for 0: reducing those exactly is
-most of what the exact functions do. Source of the reduction: W. J. Cody, W. Waite, Software manual for the elementary
+"""Trigonometric functions and their inverses at up to 4 ULP, of an f32 or f64 Term, in its own type.
+sin, cos and tan are correct for arguments up to `LARGEST` in size, and treat larger ones as 0: reducing those exactly
+is most of the exact functions' work. Source of the reduction: W. J. Cody, W. Waite, Software manual for the elementary
 functions, 1980.
 """
 
@@ -19,7 +18,7 @@ _ROUNDER = 1.5 * 2.0**52
 
 
 def _reduced(x: Term) -> Angle:
-    """The rest of an f32 comes from f64, where two parts of pi / 2 are enough; that of an f64 from four."""
+    """Reduces in f64 with two parts of pi / 2 for an f32, and four for an f64."""
     wide = x.to(f64)
     wide = (abs(wide) <= LARGEST).where(wide, wide - wide)
     shifted = wide * float(2 / pi()) + _ROUNDER

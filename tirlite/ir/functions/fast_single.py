@@ -1,4 +1,4 @@
-"""Computes exp, tanh and sigmoid of an f32 Term at up to 4 ULP, in as few operations as networks spend most time in."""
+"""exp, tanh and sigmoid of an f32 Term at up to 4 ULP, in few operations, as networks spend much time in them."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from tirlite.ir.functions.constants import ln2, parts
 from tirlite.ir.functions.series import economised, fused_polynomial
 
 _DIGITS = 23
-# Leaves the nearest integer and the bias of exponents in the last digits of a sum.
+# Adding this leaves the nearest integer plus the exponent bias in the low bits.
 _ROUNDER = 1.5 * 2.0**_DIGITS + 127
 
 
 @cache
 def _exponential() -> tuple[float, ...]:
-    """(e^r - 1) / r, up to a doubling either way."""
+    """(e^r - 1) / r, for |r| up to ln 2."""
     end = Fraction(694, 1000)
     return economised([Fraction(1, factorial(k + 1)) for k in range(20)], -end, end, 7)
 
 
 @cache
 def _half_of_growth() -> tuple[float, ...]:
-    """(e^2r - 1 - 2 r) / 2 r^2, up to half a doubling of e^2r either way."""
+    """(e^2r - 1 - 2 r) / 2 r^2, for |2r| up to ln 2 / 2."""
     end = Fraction(174, 1000)
     return economised([Fraction(2 ** (k + 1), factorial(k + 2)) for k in range(16)], -end, end, 5)
 
 
 def _power_of_two(shifted: Term) -> Term:
-    """All digits of the rounder but those of the exponent leave by the shift."""
+    """The power of two in a shifted sum; the shift drops all of the rounder's bits but the exponent."""
     return (shifted.bits << _DIGITS).as_type(f32)
 
 
 def grown(x: Term) -> Term:
-    """e^x of an x from -110 to 90, as `2^k e^r 2^k`: only the last product may round, where it is a denormal number."""
+    """e^x for -110 <= x <= 90, as `2^k e^r 2^k`: only the last product may round, for a denormal result."""
     shifted = x.times_plus(float(1 / (2 * ln2())), _ROUNDER)
     count = shifted - _ROUNDER
     first, second = parts(2 * ln2(), 2, 15)
@@ -57,7 +57,7 @@ def sigmoid(x: Term) -> Term:
 
 
 def tanh(x: Term) -> Term:
-    """h / (h + 1), where h is (e^2|x| - 1) / 2. What one constant lacks of ln 2 is too little to be seen."""
+    """h / (h + 1), with h = (e^2|x| - 1) / 2. The error of ln 2 as one constant is negligible."""
     size = abs(x)
     bounded = (size > 20.0).where(20.0, size)
     shifted = bounded.times_plus(float(2 / ln2()), _ROUNDER)

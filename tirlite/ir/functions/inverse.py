@@ -1,4 +1,4 @@
-"""Computes asin, acos, atan and atan2 of f64 Terms, as an f64 Term."""
+"""asin, acos, atan and atan2 of f64 Terms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tirlite.ir.functions.series import economised, polynomial
 
 _ROUNDER = 1.5 * 2.0**52
 _ROUNDER_BITS = 0x4338000000000000
-_STEPS = 16  # of the table of arc tangents, from 0 to 1
+_STEPS = 16  # steps of the arctangent table, from 0 to 1
 
 
 @cache
@@ -31,8 +31,7 @@ def _table() -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def _atan_of_ratio(a: Pair) -> Pair:
-    """The arc tangent of a pair between 0 and 1: that of the nearest step, and that of what the addition theorem
-    leaves."""
+    """The arctangent of a pair between 0 and 1: that of the nearest step plus the rest by the addition theorem."""
     shifted = a.high * float(_STEPS) + _ROUNDER
     step = shifted - _ROUNDER
     c = step * (1.0 / _STEPS)
@@ -41,7 +40,7 @@ def _atan_of_ratio(a: Pair) -> Pair:
     t = divide(Pair(a.high - c, a.low), Pair(below.high, below.low + (product.low + a.low * c)))
     z = t.high * t.high
     series = t.low + z * t.high * polynomial(_arctangent(), z)
-    # The last digits of what the rounder left are the number of the step; that of nan is anything.
+    # The low bits are the number of the step; for nan they are arbitrary, so clamp it.
     row = (shifted.bits - _ROUNDER_BITS) & 31
     row = (row > _STEPS).where(_STEPS, row)
     high, low = (row.lookup(column) for column in _table())
@@ -74,13 +73,13 @@ def atan2(y: Term, x: Term) -> Term:
     height, width = abs(y), abs(x)
     is_steep = height > width
     long, short = is_steep.where(height, width), is_steep.where(width, height)
-    # Both are brought near to 1, where nothing of the quotient is lost.
+    # Scale both near to 1, so that the quotient loses no digits.
     exponent = (long.bits >> 52) & 0x7FF
     exponent = (exponent > 2045).where(2045, exponent)
     up = ((2046 - exponent) << 52).as_type(f64)
     tiny = long < 2.0**-900
     up = tiny.where(2.0**900, up)
-    # Infinities count as equal, and 0 beside 0 as flat.
+    # Two infinities count as equal, and 0 / 0 as 0.
     both = short.equals(inf)
     long, short = both.where(1.0, long * up), both.where(1.0, short * up)
     long = long.equals(0.0).where(1.0, long)
@@ -135,7 +134,7 @@ def acos(x: Term) -> Term:
 
 
 def _root_error(w: Term, root: Term) -> Term:
-    """What the rounded square root lacks."""
+    """The error of the rounded square root."""
     square = product_of(root, root)
     error = ((w - square.high) - square.low) / (2.0 * root)
     return root.equals(0.0).where(0.0, error)

@@ -1,4 +1,4 @@
-"""Computes log, log2, log10, log1p, pow and rsqrt of f64 Terms, as an f64 Term."""
+"""log, log2, log10, log1p, pow and rsqrt of f64 Terms."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def split(x: Term) -> Split:
     bits = tiny.where(x * 2.0**54, x).bits
     exponent = (bits - _ROOT_OF_HALF) >> 52
     m = (bits - (exponent << 52)).as_type(f64)
-    # To f64: below the point of a number that is large enough, the integer is the last digits.
+    # Convert to f64: the integer becomes the low bits of the rounder.
     k = (exponent + 0x4338000000000000).as_type(f64) - _ROUNDER
     return Split(tiny.where(k - 54.0, k), m)
 
 
 def log_pair(x: Term) -> Pair:
-    """The logarithm of a positive finite number, to about 2^-65 of it."""
+    """The logarithm of a positive finite number, to a relative error of about 2^-65."""
     parted = split(x)
     return _log_pair(parted.k, Pair(parted.m - 1.0, x.like(0.0)))
 
@@ -66,7 +66,7 @@ def _log(k: Term, f: Term, missing: Term) -> Term:
     """k ln 2 + log(1 + f) + missing, the last being small."""
     s = f / (f + 2.0)
     z = s * s
-    # 2 s = f - s f and s f = f^2 / 2 - s f^2 / 2, so that f, which is exact, is added last.
+    # Write 2 s = f - s f and s f = f^2 / 2 - s f^2 / 2, so that f, which is exact, is added last.
     square = 0.5 * f * f
     rest = z * polynomial(coefficients.logarithm(1, 8), z)
     first, second = parts(ln2(), 2, 40)
@@ -74,7 +74,7 @@ def _log(k: Term, f: Term, missing: Term) -> Term:
 
 
 def at_edges(x: Term, result: Term) -> Term:
-    """What a logarithm is at 0, below it, at infinity and of nan."""
+    """`result`, corrected for a zero, negative, infinite or nan argument of a logarithm."""
     result = (x <= 0.0).where(x.equals(0.0).where(x.like(-inf), nan), result)
     return ((x < inf) | (x <= 0.0)).where(result, (x - x.like(0.0)))
 
@@ -96,9 +96,9 @@ def log10(x: Term) -> Term:
 
 
 def _in_base(x: Term, unit: Fraction, doubling: Fraction) -> Term:
-    """`unit` times the natural logarithm, of which that of 2 is `doubling`.
+    """`unit` times the natural logarithm; `doubling` is `unit` times ln 2.
 
-    log(1 + f) is summed as in `_log`, in two parts, the first of which has few digits: its product is exact.
+    log(1 + f) is summed as in `_log`, in two parts, the first with few digits so that its product is exact.
     """
     parted = split(x)
     k, f = parted.k, parted.m - 1.0
@@ -114,7 +114,7 @@ def _in_base(x: Term, unit: Fraction, doubling: Fraction) -> Term:
 
 
 def power(x: Term, y: Term) -> Term:
-    """x^y, of which C's pow says what it is at the edges."""
+    """x^y, with the special cases of C's pow."""
     size = abs(x)
     logarithm = log_pair(size)
     edge = size.equals(0.0) | size.equals(inf)
@@ -128,7 +128,7 @@ def power(x: Term, y: Term) -> Term:
 
 
 def power_at_edges(x: Term, y: Term, result: Term) -> Term:
-    """x^y, of |x|^y: with its sign, and what it is where the logarithm of |x| does not tell."""
+    """x^y from `result`, |x|^y: corrects the sign and the special cases."""
     whole = y.round()
     is_whole = whole.equals(y)
     half = 0.5 * y
@@ -141,7 +141,7 @@ def power_at_edges(x: Term, y: Term, result: Term) -> Term:
 
 
 def rsqrt(x: Term) -> Term:
-    """1 / sqrt(x); both roundings are made good for."""
+    """1 / sqrt(x), corrected for both rounding errors."""
     is_tiny, is_huge = x < 2.0**-500, x > 2.0**500
     moved = x * is_tiny.where(x.like(2.0**600), is_huge.where(x.like(2.0**-600), 1.0))
     root = moved.sqrt()

@@ -1,4 +1,4 @@
-"""Computes sums and products of f64 as pairs whose sum is the result to about twice as many digits.
+"""Double-f64 arithmetic: sums and products as pairs of f64 with about twice the digits.
 
 Source: T. J. Dekker, A floating-point technique for extending the available precision, 1971.
 """
@@ -15,7 +15,7 @@ _HALF_OF_LOWER = 1 << 26
 
 
 class Pair(NamedTuple):
-    """The sum of two values, the second of which is within the rounding error of the first."""
+    """The sum of two values, of which the second is within the rounding error of the first."""
 
     high: Term
     low: Term
@@ -36,13 +36,13 @@ def sum_of(a: Operand, b: Term) -> Pair:
 
 
 def sum_of_larger(a: Operand, b: Term) -> Pair:
-    """`a + b`, exactly, where |a| >= |b|."""
+    """`a + b`, exactly, if |a| >= |b|."""
     total = a + b
     return Pair(total, b - (total - a))
 
 
 def halves(x: Term) -> Pair:
-    """`x` in two parts of 26 digits and a sign, whose products are exact."""
+    """`x` as two parts of 26 digits and a sign, whose products are exact."""
     high = (x.bits + _HALF_OF_LOWER & _UPPER_DIGITS).as_type(f64)
     return Pair(high, x - high)
 

@@ -1,7 +1,7 @@
-"""Makes a short polynomial near to a function from its series, by economisation: what it costs stands in no table.
+"""Makes short polynomial approximations from power series by economisation, so no tables of coefficients are needed.
 
-A power series that is cut off errs most at the ends of its interval. Written in Chebyshev polynomials, its last terms
-can be left out at an error that is the least possible but for a few percent.
+A truncated power series has its largest error at the ends of the interval. Converted to Chebyshev polynomials, its
+last terms can be dropped at an error within a few percent of the least possible.
 Source: C. Lanczos, Applied Analysis, 1956.
 """
 
@@ -14,7 +14,7 @@ from tirlite.ir.formula import Term
 
 
 def economised(series: Sequence[Fraction], low: Fraction, high: Fraction, terms: int) -> tuple[float, ...]:
-    """A polynomial of so many terms near the longer `series` on an interval: the coefficients, the constant first."""
+    """The coefficients, constant first, of a polynomial of `terms` terms that approximates `series` on an interval."""
     middle, radius = (low + high) / 2, (high - low) / 2
     moved = _shifted(series, middle, radius)
     chebyshev = _to_chebyshev(moved)[:terms]
@@ -23,7 +23,7 @@ def economised(series: Sequence[Fraction], low: Fraction, high: Fraction, terms:
 
 
 def interpolated(nodes: Sequence[Fraction], values: Sequence[Fraction]) -> tuple[Fraction, ...]:
-    """The polynomial through these points: the coefficients, the constant first. By Newton's divided differences."""
+    """The coefficients, constant first, of the polynomial through these points, by Newton's divided differences."""
     differences = list(values)
     for order in range(1, len(nodes)):
         for k in range(len(nodes) - 1, order - 1, -1):
@@ -84,7 +84,7 @@ def _from_chebyshev(chebyshev: Sequence[Fraction]) -> list[Fraction]:
 
 
 def polynomial(coefficients: Sequence[float], x: Term) -> Term:
-    """The value at `x`, by Horner's rule; the constant comes first."""
+    """The value at `x` by Horner's rule; the constant comes first."""
     result = x * coefficients[-1] + coefficients[-2] if len(coefficients) > 1 else x.like(coefficients[0])
     for coefficient in coefficients[-3::-1]:
         result = result * x + coefficient
@@ -92,7 +92,7 @@ def polynomial(coefficients: Sequence[float], x: Term) -> Term:
 
 
 def fused_polynomial(coefficients: Sequence[float], x: Term) -> Term:
-    """The same by fused products, of f32."""
+    """The same by fused multiply-adds if `x` is f32."""
     result = x.like(coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         result = result.times_plus(x, coefficient)

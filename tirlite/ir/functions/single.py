@@ -1,7 +1,6 @@
-"""Computes the functions that kernels of f32 use most, for f32 alone: shorter than those of f64, with nothing to make
-good for.
+"""The common functions for f32: shorter than those for f64, without compensation of errors.
 
-Each takes an f32 Term and gives one. All but exp compute in f64, where plain arithmetic has digits enough.
+All but exp compute in f64, whose precision makes plain arithmetic sufficient.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tirlite.ir.functions.logarithm import at_edges, power_at_edges
 from tirlite.ir.functions.series import polynomial
 
 _ROUNDER_OF_F32 = 1.5 * 2.0**23
-_BITS_OF_F32 = 0x4B400000  # of that
+_BITS_OF_F32 = 0x4B400000  # its bits
 _ROUNDER = 1.5 * 2.0**52
 _BITS = 0x4338000000000000
 _ROOT_OF_HALF = 0x3FE6A09E667F3BCD
@@ -56,13 +55,13 @@ class _Grown(NamedTuple):
 
 
 def _grown(x: Term) -> _Grown:
-    """e^x to about 2^-38, for an f64 at most 700 in size; `more` as good of itself."""
+    """e^x to about 2^-38, for an f64 at most 700 in size; `more` has the same relative precision."""
     shifted = x * float(1 / ln2()) + _ROUNDER
     return _of_count(shifted, x - (shifted - _ROUNDER) * float(ln2()))
 
 
 def _of_count(shifted: Term, r: Term) -> _Grown:
-    """2^n e^r, of n added to the rounder."""
+    """2^n e^r; `shifted` is n plus the rounder."""
     power = (((shifted.bits - _BITS) + 1023) << 52).as_type(f64)
     return _Grown(power, r + r * r * polynomial(coefficients.exponential(7), r))
 
@@ -114,7 +113,7 @@ def log10(x: Term) -> Term:
 def log1p(x: Term) -> Term:
     wide = x.to(f64)
     above = wide + 1.0
-    # What the sum has lost matters where the logarithm is near zero, and has the slope 1.
+    # Add the rounding error of the sum, which matters near 1, where the logarithm has the slope 1.
     result = _logarithm(above) + (wide - (above - 1.0))
     return x.equals(0.0).where(x, at_edges(above.to(f32), result.to(f32)))
 
@@ -127,7 +126,7 @@ def power(x: Term, y: Term) -> Term:
 
 
 def rsqrt(x: Term) -> Term:
-    """1 / sqrt(x), whose error is seen in f64, where squares are exact."""
+    """1 / sqrt(x), corrected by its error in f64, where squares of f32 are exact."""
     near = 1.0 / x.sqrt()
     wide, start = x.to(f64), near.to(f64)
     better = (start + start * (0.5 - 0.5 * (wide * start) * start)).to(f32)
@@ -135,7 +134,7 @@ def rsqrt(x: Term) -> Term:
 
 
 def _logarithm(x: Term, unit: float = 1.0) -> Term:
-    """`unit` times the natural logarithm of a positive f64 that is no subnormal number."""
+    """`unit` times the natural logarithm of a positive normal f64."""
     bits = x.bits
     exponent = (bits - _ROOT_OF_HALF) >> 52
     f = (bits - (exponent << 52)).as_type(f64) - 1.0

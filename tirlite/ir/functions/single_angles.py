@@ -1,4 +1,4 @@
-"""Computes sin, cos, tan and their inverses of an f32 Term, as an f32 Term, for f32 alone; all is computed in f64.
+"""sin, cos, tan and their inverses of an f32 Term, computed in f64.
 
 Source of the reduction: M. Payne, R. Hanek, Radian reduction for trigonometric functions, 1983.
 """
@@ -22,7 +22,7 @@ _DIGITS_OF_F32 = 24
 
 @cache
 def _table() -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """For each row, 2 / pi times a power of two, less a multiple of 4: 29 digits, and the next 53."""
+    """For each row, 2 / pi times a power of two, modulo 4: 29 digits, and the next 53."""
     highs, lows = [], []
     for row in range(_ROWS):
         value = (2 / pi()) * 2**row % 4
@@ -33,12 +33,12 @@ def _table() -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def _reduced(x: Term) -> Angle:
-    """The rest is at most pi / 4, and good to 2^-54; no f32 but 0 is nearer than 2^-30 to a multiple of pi / 2."""
+    """Reduces to at most pi / 4, with an error of 2^-54; no f32 but 0 is within 2^-30 of a multiple of pi / 2."""
     wide = x.to(f64)
     exponent = ((wide.bits >> 52) & 0x7FF) - (1022 + _DIGITS_OF_F32)
     row = (exponent > 0).where(exponent, 0)
     row = (row > _ROWS - 1).where(_ROWS - 1, row)
-    # From 2^24 on, what is multiplied is an integer, so that the multiples of 4 that the table lacks are none.
+    # From 2^24 on, `scaled` is an integer, so the multiples of 4 that the table omits do not matter.
     scaled = wide * ((1023 - row) << 52).as_type(f64)
     high, low = (row.lookup(column) for column in _table())
     turns = scaled * high  # exact: 24 digits times 29

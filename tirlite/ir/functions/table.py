@@ -1,4 +1,4 @@
-"""Gives the formula that computes an operation on a type."""
+"""The table of formulas by operation and type."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tirlite.ir.formula import Term
 from tirlite.ir.op import Op
 
 Formula: TypeAlias = Callable[..., Term]
-# The module of a formula, which is loaded when it is asked for, and its name there.
+# The module of a formula, which is imported at first use, and its name there.
 _Home: TypeAlias = tuple[str, str]
 
 
 def _homes(prefix: str = "", **modules: str) -> dict[Op, _Home]:
-    """The homes of operations, by the modules that have formulas of their names, or of others: `pow=power`."""
+    """The homes of operations, by modules with formulas of the same names, or of others: `pow=power`."""
     told = [(module, *each.partition("=")[::2]) for module, names in modules.items() for each in names.split()]
     return {Op[f"{prefix}{op}".upper()]: (module, name or op) for module, op, name in told}
 
@@ -33,7 +33,7 @@ _OF_F32: Mapping[Op, _Home] = _homes(
     single_angles="sin cos tan asin acos atan atan2",
     error_function="erf=single_erf",
 )
-# Where these are at least 1.3 times as fast; elsewhere the exact function is taken.
+# Variants that are at least 1.3 times as fast; otherwise the exact function is used.
 _FAST: Mapping[Op, _Home] = _homes(
     "fast_",
     fast="expm1 sinh cosh tanh sigmoid rsqrt",
@@ -56,7 +56,7 @@ def has_fast(op: Op, dtype: DType) -> bool:
 
 
 def formula_of(op: Op, dtype: DType) -> Formula | None:
-    """The formula of `op` on values of type f32 or f64; None for what the machine does itself."""
+    """The formula of `op` for f32 or f64; None for operations that the machine has."""
     if op.is_fast:
         chosen = _FAST_OF_F32 if dtype == f32 else _FAST
         if op not in chosen:

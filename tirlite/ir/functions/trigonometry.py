@@ -1,6 +1,6 @@
-"""Computes sin, cos and tan of an f64 Term, as an f64 Term.
+"""sin, cos and tan of an f64 Term.
 
-Every argument, however large, is reduced in the same way: its product with those digits of 2 / pi that matter to it.
+Every argument is reduced in the same way: it is multiplied by those digits of 2 / pi that matter to it.
 Source: M. Payne, R. Hanek, Radian reduction for trigonometric functions, 1983.
 """
 
@@ -17,12 +17,12 @@ from tirlite.ir.functions.pairs import Pair, add, constant, divide, multiply, pr
 from tirlite.ir.functions.series import polynomial
 
 _ROUNDER = 1.5 * 2.0**52
-_STEP = 16  # digits of 2 / pi from one row of the table to the next
+_STEP = 16  # binary digits of 2 / pi per row of the table
 _ROWS = 1024 // _STEP
 
 
 class Angle(NamedTuple):
-    """An argument as `quadrant * pi / 2 + rest`, where only the last two digits of the integer matter."""
+    """An argument as `quadrant * pi / 2 + rest`, where only the last two bits of the integer matter."""
 
     quadrant: Term
     rest: Pair
@@ -30,15 +30,15 @@ class Angle(NamedTuple):
 
 @cache
 def _table() -> tuple[tuple[float, ...], ...]:
-    """For each row, 2 / pi times a power of two, less a multiple of 4, in four parts."""
+    """For each row, 2 / pi times a power of two, modulo 4, in four parts."""
     rows = [parts((2 / pi()) * 2 ** (_STEP * row) % 4, 4) for row in range(_ROWS)]
     return tuple(tuple(row[place] for row in rows) for place in range(4))
 
 
 def reduce(x: Term) -> Angle:
-    """The rest is at most pi / 4, and good to 2^-70 of it."""
+    """Reduces to at most pi / 4, with a relative error of 2^-70."""
     exponent = ((x.bits >> 52) & 0x7FF) - 1075
-    # From 2^52 on, what is multiplied is an integer, so that the multiples of 4 that the table lacks are none.
+    # From 2^52 on, `scaled` is an integer, so the multiples of 4 that the table omits do not matter.
     row = (exponent > 0).where(exponent >> 4, 0)
     row = (row > _ROWS - 1).where(_ROWS - 1, row)
     scaled = x * ((1023 - (row << 4)) << 52).as_type(f64)
@@ -54,7 +54,7 @@ def reduce(x: Term) -> Angle:
 
 
 def _mod_4(quadrants: Term) -> Term:
-    """Less a multiple of 4, at most 2 in size; exact."""
+    """The value minus a multiple of 4, at most 2 in size; exact."""
     return quadrants - 4.0 * (0.25 * quadrants).round()
 
 
