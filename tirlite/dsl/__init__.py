@@ -1,4 +1,4 @@
-"""Translates the kernel language, a Python function or printed text, to a PrimFunc, and holds its words."""
+"""Translates the kernel language, a Python function or printed text, to a PrimFunc, and defines its words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translates assignments of Python's syntax tree to stores, lets and declarations."""
+"""Translates assignments in Python's syntax tree to stores, lets and declarations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tirlite.ir.dtype import DType, f64
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, Load, Max, Min, Select, Var
 from tirlite.ir.stmt import Allocate, Let, Store
 
-# What the variable of an open loop is called in messages.
+# The description of an open loop's variable in messages.
 LOOP_VARIABLE = "the variable of this loop"
 
 
@@ -78,7 +78,7 @@ class BadLocalType(Message):
 
 
 class Assignments:
-    """Translates assignments, and says which names may be bound."""
+    """Translates assignments, and checks which names may be assigned."""
 
     def __init__(self, expressions: Expressions, scope: Scope, names: LocalNames, types: CellTypes) -> None:
         self._expressions = expressions
@@ -88,7 +88,7 @@ class Assignments:
         self._fixed: dict[str, str] = {}
 
     def fix(self, name: str, what: str) -> None:
-        """From here on `name` is not to be assigned, being `what`."""
+        """Forbids assignments to `name` from here on; `what` describes it."""
         self._fixed[name] = what
 
     def release(self, name: str) -> None:
@@ -99,7 +99,7 @@ class Assignments:
         return name not in self._fixed
 
     def check(self, name: str, use: Use, span: Span) -> None:
-        """Returns if `name` may be bound as `use` here."""
+        """Raises KernelError if `name` may not be bound as `use` here."""
         what = self._fixed.get(name)
         if what is not None:
             advice = f"name an element: {name}[...]" if what == "an array parameter" else "take another name"
@@ -141,7 +141,7 @@ class Assignments:
                     self._to_element(part, value, span, self._span(stmt))
 
     def _several(self, node: ast.expr, count: int, span: Span) -> Sequence[object]:
-        """The values of a tuple, or of a call that has several."""
+        """The values of a tuple, or of a call with several results."""
         from tirlite.dsl.static import unpacked
 
         if isinstance(node, (ast.Tuple, ast.List)):
@@ -152,7 +152,7 @@ class Assignments:
         return unpacked(self._expressions.value(node, alone=True), count, span)
 
     def _held(self, value: object) -> object:
-        """`value` under a name, unless nothing can change it."""
+        """`value` bound to a variable, unless it is immutable anyway."""
         if not isinstance(value, Expr) or isinstance(value, (Var, IntImm, FloatImm)) or value.dtype.is_handle:
             return value
         var = Var("value", value.dtype)
@@ -216,7 +216,7 @@ class Assignments:
     def _store(
         self, element: Load, value: object, name: str, value_span: Span, span: Span, wish: DType | None = None
     ) -> None:
-        """Stores `value`; `wish` is the type that a scalar would need for it, where that is not the value's own."""
+        """Stores `value`; `wish` is the type that a scalar would need to hold it, if not the value's own."""
         try:
             made = stored(value, element.dtype, name, value_span)
         except KernelError as error:
@@ -243,7 +243,7 @@ class Assignments:
         if not home.is_let:
             self._to_cell(name, value, home, stmt, value_span)
         elif is_literal(value):
-            # It stays as weak as it is where it stands for itself.
+            # The name stands for the literal, which stays weakly typed.
             self._scope.bind(name, value, span)
         else:
             expr = value if isinstance(value, Expr) else number(value, value_span)
@@ -252,7 +252,7 @@ class Assignments:
             self._scope.bind(name, var, span)
 
     def _typed(self, name: str, value: object, dtype: DType | None, span: Span) -> object:
-        """`value`, if it is a number; as a `dtype`, if one is given."""
+        """`value`, if it is a number; cast to `dtype`, if given."""
         if isinstance(value, Buffer):
             raise SecondName(
                 described(value), name, f"use `{value.name}`, or tl.view for another shape", span=span
@@ -277,7 +277,7 @@ class Assignments:
         self._scope.assigned([name])
 
     def _settled(self, name: str, value: object) -> Cell | None:
-        """The cell called `name`, if it is declared, ready for `value`, which may be the first to have a type."""
+        """The declared cell called `name`; its type is decided now if `value` is the first with a type."""
         cell = self._scope.cell(name)
         if cell is not None and cell.placeholder is not None and isinstance(value, Expr):
             cell = self._types.settle(cell, value.dtype)
@@ -296,7 +296,7 @@ class Assignments:
 
 
 def _about_first_type(error: KernelError, wish: DType | None) -> KernelError:
-    """The same error, with the advice that fits a scalar whose type came from its first assignment."""
+    """The same error, with advice for a scalar whose type came from its first assignment."""
     (message,) = error.messages
     if not isinstance(message, LossyStore):
         return error
@@ -317,7 +317,7 @@ class BadPair(Message):
 
 
 def pair_of(node: ast.Call, name: str, expressions: Expressions) -> tuple[Expr, Expr]:
-    """The value and the place of the pair that is taken."""
+    """The value and the place of the pair that wins."""
     from tirlite.analysis.loops.reductions import comes_first
 
     span = expressions.span(node)

@@ -1,4 +1,4 @@
-"""Reads what a call of `tl.attr` says about a buffer or a block."""
+"""Parses calls of `tl.attr`, which set a property of a buffer or a block."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class UnknownAttribute(Message):
     help = "{advice}"
 
 
-# Keys about the variable of a loop, which make its iterations threads; the value of the first is the tag.
+# Keys about a loop variable, which bind the loop to threads; the value of the first is the tag.
 _THREADS = ("thread_extent", "virtual_thread")
 
 
 def thread_attribute(site: CallSite | None) -> tuple[Var, str] | None:
     """The variable and the tag of `tl.attr(i, "thread_extent", "threadIdx.x")` or `tl.attr(i, "virtual_thread")`.
 
-    None for an attribute of another kind.
+    None for other attributes.
     """
     if site is None or not site.args or not isinstance(site.args[0], Var):
         return None
@@ -48,7 +48,7 @@ def thread_attribute(site: CallSite | None) -> tuple[Var, str] | None:
 
 
 def literal_rows(node: ast.expr) -> Rows | None:
-    """The value of an attribute that is a tuple of tuples of integers, all written out; None for anything else."""
+    """The value of an attribute that is a literal tuple of tuples of integers; None for anything else."""
     if not isinstance(node, ast.Tuple):
         return None
     rows = []
@@ -62,7 +62,7 @@ def literal_rows(node: ast.expr) -> Rows | None:
 
 
 def attribute_of(site: CallSite | None) -> tuple[AttrKey, Buffer | None, AttrValue]:
-    """What `tl.attr(buffer, key, value)` says; buffer and value are there or not, by the key."""
+    """The key, buffer and value of `tl.attr(buffer, key, value)`; buffer and value depend on the key."""
     assert site is not None
     site.only()
     site.count(1, 3, "a buffer, a key and a value, as the key demands")

@@ -1,8 +1,8 @@
-"""Translates a function's syntax tree, given what its parameters stand for, to its body's statements and result.
+"""Translates the body of a function's syntax tree, given the values of its parameters.
 
-Loops and parameters get names of their own where the function assigns their names as local scalars as well. In Python
-a loop assigns a name as `=` does, and the name keeps its value behind the loop. So where a kernel reads it there, or
-uses it for something else too, a loop over `i` becomes one over another name, whose iterations assign `i`:
+Loops and parameters get variables of their own if the function also assigns their names as local scalars. In Python a
+loop assigns its variable as `=` does, and the variable keeps its value after the loop. So if a kernel reads it there,
+or uses the name otherwise, a loop over `i` becomes one over another name, whose iterations assign `i`:
 
     i = -1                               i = -1
     for i in range(n):                   for i_1 in range(n):
@@ -11,7 +11,7 @@ uses it for something else too, a loop over `i` becomes one over another name, w
     y[0] = i                                     break
                                          y[0] = i
 
-And a parameter that is assigned becomes a local, which begins with what the caller gave:
+And a parameter that is assigned becomes a local, initialised with the argument:
 
     def f(x: tl.f32[n], k: tl.i64):              def f(x: tl.f32[n], k_1: tl.i64):
         while k > 0:                 becomes         k = k_1
@@ -46,7 +46,7 @@ from tirlite.record import record
 
 
 class Body:
-    """The body of one function while it is translated: first `declare` its parameters, then take the `steps`."""
+    """The translation of one function's body: first `declare` its parameters, then run the `steps`."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Body:
         *,
         gives_value: bool,
     ) -> None:
-        """`invoker` makes what does the calls, of the scope that takes their statements."""
+        """`invoker` makes the object that translates calls, given the scope that receives their statements."""
         self.scope = Scope(surroundings.has)
         self.scope.open(Block())
         params = {arg.arg for arg in tree.args.args}
@@ -85,7 +85,7 @@ class Body:
         self.statements.passed_over = {stmt for _, stmt in self._own.first.values()}
 
     def declare(self, name: str, value: object, what: str, node: ast.AST) -> None:
-        """The parameter `name` stands for `value`, and is called `what` where something assigns to it."""
+        """Binds the parameter `name` to `value`; `what` describes it in messages about assignments to it."""
         if name in self._own.first and (isinstance(value, Expr) or is_literal(value)):
             other, stmt = self._own.first[name]
             self.scope.bind(other, value, self.expressions.span(node))
@@ -96,7 +96,7 @@ class Body:
         self.assignments.fix(name, what)
 
     def steps(self) -> Steps[SeqStmt]:
-        """The statements; the result of a function that gives a value is in `statements.result` after them."""
+        """Translates the statements; the result of a function with a value is in `statements.result` afterwards."""
         self.expressions.local.update(name for name in self.names.kinds if name not in self.dims)
         if self.gives_value:
             self.statements.returns = tail_returns(self.tree.body, self.expressions.is_static)
@@ -106,7 +106,7 @@ class Body:
 
 
 def has_jumps(body: Sequence[ast.stmt]) -> bool:
-    """Whether there is a `break`, a `continue` or a `return` in `body`, but for a `return` as the last statement."""
+    """Whether `body` contains `break`, `continue` or `return`, other than a `return` at its end."""
     work = list(body[:-1] if body and isinstance(body[-1], ast.Return) else body)
     while work:
         stmt = work.pop()
@@ -125,14 +125,14 @@ Node = TypeVar("Node", bound=ast.AST)
 
 @record(eq=False)
 class OwnParameters:
-    """A function in this form: of each parameter that it assigns, the other name and the first assignment."""
+    """A function in this form: for each parameter that it assigns, the local's name and the first assignment."""
 
     tree: ast.FunctionDef
     first: dict[str, tuple[str, ast.stmt]] = field(default_factory=dict)
 
 
 def with_own_parameters(tree: ast.FunctionDef, expressions: Expressions) -> OwnParameters:
-    """The function `tree` in this form. Whether a parameter may be assigned, being a number, is told by its value."""
+    """The function `tree` in this form. Whether a parameter is an assignable number is known by its value later."""
     assigned = {name for each in binders(tree) if not _declares(each, expressions) for name in assigned_by(each)}
     own = [arg for arg in tree.args.args if arg.arg in assigned]
     if not own:
@@ -149,7 +149,7 @@ def with_own_parameters(tree: ast.FunctionDef, expressions: Expressions) -> OwnP
 
 @record(eq=False)
 class OwnVariables:
-    """A function whose loops have variables of their own; `values` are the assignments of these, with their loops."""
+    """A function whose loops have their own variables; `values` maps the assignments from these to their loops."""
 
     tree: ast.FunctionDef
     values: dict[ast.stmt, ast.For] = field(default_factory=dict)
@@ -173,7 +173,7 @@ def _variable(loop: ast.For, expressions: Expressions) -> str:
 
 
 def _declares(node: ast.AST, expressions: Expressions) -> bool:
-    """Whether a node declares a buffer, whose name is no scalar."""
+    """Whether a node declares a buffer, whose name is not a scalar."""
     return (
         isinstance(node, (ast.Assign, ast.AnnAssign))
         and node.value is not None
@@ -182,7 +182,7 @@ def _declares(node: ast.AST, expressions: Expressions) -> bool:
 
 
 def _shared(tree: ast.FunctionDef, loops: set[str], expressions: Expressions) -> set[str]:
-    """Those variables of loops that are assigned or read outside of these loops, and not assigned in them."""
+    """The loop variables that are assigned or read outside of their loops, and not assigned in them."""
     outside: set[str] = set()
     inside: set[str] = set()
     work: list[tuple[ast.stmt, frozenset[str]]] = [(stmt, frozenset()) for stmt in tree.body]
@@ -214,7 +214,7 @@ def _renamed(
     expressions: Expressions,
     values: dict[ast.stmt, ast.For],
 ) -> Steps[list[ast.stmt]]:
-    """Statements where the loops over a name in `shared` have names of their own; `values` takes the assignments."""
+    """The statements with own variables for loops over names in `shared`; adds their assignments to `values`."""
     made: list[ast.stmt] = []
     for stmt in stmts:
         if not isinstance(stmt, (ast.For, ast.While, ast.If, ast.With)):

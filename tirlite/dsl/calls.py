@@ -1,4 +1,4 @@
-"""Translates a call of a word of the kernel language to the expression that it stands for."""
+"""Translates calls of the language's words to expressions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _math(site: CallSite) -> object:
 
 
 def _is_fast(site: CallSite) -> bool:
-    """Whether `fast=True` is asked for; the value is known when the kernel is translated."""
+    """Whether `fast=True` is given, which must be a constant."""
     if "fast" not in site.keywords:
         return False
     value, span = site.keywords["fast"]
@@ -149,7 +149,7 @@ def _broadcast(site: CallSite) -> object:
     return e.Broadcast(value, _lanes(site, 1))
 
 
-# What is told where there are more or fewer arguments of calls that are given numbers as these come.
+# The arguments wanted by calls whose arguments are all numbers, for messages about their count.
 _OF_NUMBERS: Mapping[str, str] = {
     "any": "a vector of bools",
     "dot": "a sum and two vectors",
@@ -161,7 +161,7 @@ _OF_NUMBERS: Mapping[str, str] = {
 
 
 def _of_numbers(site: CallSite) -> object:
-    """A call of numbers: what is wrong with one of them is what is wrong with the call."""
+    """A call whose arguments are all numbers; violations of the IR's rules become messages about its arguments."""
     op = Op[site.word.name.upper()]
     assert op.arity is not None
     site.count(op.arity, op.arity, _OF_NUMBERS[site.word.name])
@@ -207,7 +207,7 @@ def _call_extern(site: CallSite) -> object:
 
 
 def _extern_function(value: object) -> Expr | None:
-    """A function outside of the kernel: by its name, or by its address in this process."""
+    """An external function, by name or by its address in this process."""
     if isinstance(value, str) and value:
         return StringImm(value)
     if isinstance(value, CFuncPtr):

@@ -1,7 +1,7 @@
 """Converts values of the kernel language to typed expressions: weak literals, promotion, implicit and explicit casts.
 
-A value is what an expression of the source means: an IR expression, a number of Python (a weak literal), or something
-that is not a number at all (a buffer, a type, a word, a text).
+A value is the meaning of a source expression: an IR expression, a Python number (a weak literal), or something that is
+not a number (a buffer, a type, a word, a string).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def is_literal(value: object) -> bool:
 
 
 def number(value: object, span: Span, partner: DType | None = None) -> Expr:
-    """`value` as an expression; a literal takes its type from `partner`, or its own."""
+    """`value` as an expression; a literal takes its type from `partner`, or its default."""
     if isinstance(value, Expr) and not value.dtype.is_handle:
         return value
     if isinstance(value, (bool, int, float)):
@@ -110,7 +110,7 @@ def _advice_for(value: object) -> str:
 
 
 def constant(value: bool | int | float, dtype: DType, span: Span) -> Expr:
-    """A constant of type `dtype`. Raises KernelError where the type does not hold it."""
+    """A constant of type `dtype`. Raises KernelError if the type cannot hold it."""
     try:
         if dtype.is_float and isfinite(value) and not isfinite(rounded(float(value), dtype)):
             raise OverflowError
@@ -128,7 +128,7 @@ def constant(value: bool | int | float, dtype: DType, span: Span) -> Expr:
 
 
 def together(values: Sequence[object], spans: Sequence[Span]) -> tuple[Expr, ...]:
-    """The values as expressions of one type and one number of lanes, as NumPy 2 promotes, literals weak."""
+    """The values as expressions of one type and number of lanes, promoted as by NumPy 2 with weak literals."""
     dtype: DType | None = None
     for value, span in zip(values, spans, strict=True):
         if not is_literal(value):
@@ -166,7 +166,7 @@ def integer(value: object, role: str, span: Span) -> Expr:
 
 
 def cast(value: object, target: DType, span: Span) -> Expr:
-    """`tl.TYPE(value)`: a literal becomes a constant of that type, all else a Cast, also one that changes nothing."""
+    """`tl.TYPE(value)`: a literal becomes a constant of that type, anything else a Cast, even if it changes nothing."""
     checked(target, span)
     if isinstance(value, str) and target.is_float and value in ("nan", "inf", "-inf"):
         return FloatImm(target, float(value))
@@ -178,7 +178,7 @@ def cast(value: object, target: DType, span: Span) -> Expr:
 
 
 def stored(value: object, target: DType, name: str, span: Span) -> Expr:
-    """`value` as it goes into something of type `target` called `name`: cast within its kind, or to a wider kind."""
+    """`value` converted for storing to `name` of type `target`: cast within its kind, or to a wider kind."""
     if isinstance(value, (bool, int, float)):
         own = literal_type(value, None)
         if _rank(own) > _rank(target):
@@ -198,5 +198,5 @@ def _lossy(source: DType, target: DType, name: str, span: Span) -> Exception:
 
 
 def _rank(dtype: DType) -> int:
-    """Bools go into integers, integers into floats, and not back."""
+    """The order of kinds for implicit casts: bools to integers to floats, not back."""
     return 2 if dtype.is_float else 1 if dtype.is_integer else 0

@@ -1,4 +1,4 @@
-"""Makes the buffer or the type that a call of `tl.alloc`, `tl.view` or `tl.buffer` declares."""
+"""Makes the buffer or type declared by a call of `tl.alloc`, `tl.view` or `tl.buffer`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Finds the meaning of an expression of Python's syntax tree: an IR expression, a literal, or another value.
+"""Translates an expression of Python's syntax tree to its meaning: an IR expression, a literal, or another value.
 
-Trees are walked by coroutines, so that their depth is bounded by memory alone.
+Trees are walked by coroutines, so their depth is bounded by memory alone.
 """
 
 from __future__ import annotations
@@ -81,19 +81,19 @@ class NotIndexable(Message):
 _TEXTS = {type(None): "None", type(...): "`...`", complex: "a complex number", bytes: "bytes"}
 
 
-# What an index is made of that has few operations.
+# The nodes of a cheap index.
 _ARITHMETIC = (Var, IntImm, Add, Sub, Mul, Neg, Cast)
 _FEW = 10
 
 
-# Where the call of a kernel or an inline function stands: as the whole value of a statement, as a part of an
-# expression, or as a part that is computed on a condition, or again and again.
+# The position of a call of a kernel or inline function: the whole value of a statement, a part of an expression, or a
+# part that is evaluated conditionally or repeatedly.
 Position: TypeAlias = Literal["alone", "inside", "conditional"]
 
 
 @record
 class AsFunction:
-    """A kernel that stays a function of its own where it is called."""
+    """A kernel that stays a function of its own when called."""
 
     func: PrimFunc
 
@@ -104,12 +104,12 @@ class AsFunction:
 
 Callee: TypeAlias = Inline | PrimFunc | AsFunction
 
-# Adds the statements that a call comes to, and gives the value of the call.
+# Adds the statements of a call, and returns its value.
 Invoke: TypeAlias = "Callable[[Callee, CallSite, Position], Steps[object]]"
 
 
 class Expressions:
-    """Translates expressions; `local` are the names that belong to the kernel itself, `invoke` does the calls."""
+    """Translates expressions; `local` are the kernel's own names, `invoke` translates calls of functions."""
 
     def __init__(
         self, places: Places, surroundings: Surroundings, scope: Scope, local: set[str], invoke: Invoke | None = None
@@ -124,7 +124,7 @@ class Expressions:
         self._conditions = 0
 
     def value(self, node: ast.expr, *, alone: bool = False, conditional: bool = False) -> object:
-        """What `node` means. It may be `alone` in its statement, or be computed on a condition."""
+        """The meaning of `node`. It is `alone` if it is the whole value of its statement."""
         self._lets.clear()
         self._alone = node if alone else None
         self._conditions = int(conditional)
@@ -149,7 +149,7 @@ class Expressions:
         return self.surroundings.value(node.id, self.span(node), self.local)
 
     def _conditional(self, node: ast.expr) -> Steps[object]:
-        """A part that is not computed in any case."""
+        """A part that is not always evaluated."""
         self._conditions += 1
         value = yield self._steps(node)
         self._conditions -= 1
@@ -204,7 +204,7 @@ class Expressions:
         return self.with_divisor(made, self.span(node.right))
 
     def with_divisor(self, made: object, span: Span) -> object:
-        """What was made of an operator. Raises KernelError where it divides by 0, outside of texts and conditions."""
+        """The result of an operator. Raises KernelError if it always divides by the constant 0, except in text."""
         divisor = made.b if isinstance(made, FloorDiv | FloorMod | TruncDiv | TruncMod) else None
         is_read = self.surroundings.executes and not self._conditions
         if is_read and isinstance(divisor, IntImm) and divisor.value == 0:
@@ -223,7 +223,7 @@ class Expressions:
         return result
 
     def membership(self, node: ast.Compare) -> Steps[object]:
-        """`a in (1, 2)`: `a` is computed once, and compared with one value after the other."""
+        """`a in (1, 2)`: evaluates `a` once, and compares it with each value in turn."""
         spans = (self.span(node.left), self.span(node.comparators[0]))
         left, held = (yield self._steps(node.left)), None
         if not is_literal(left) and not isinstance(left, (Var, IntImm, FloatImm)):
@@ -238,7 +238,7 @@ class Expressions:
         return LetExpr(left, held, number(result, spans[0])) if held is not None and isinstance(left, Var) else result
 
     def _members(self, node: ast.Compare) -> Steps[Sequence[object]]:
-        """The values in `(1, k, x[i])`, or in a tuple from around the kernel."""
+        """The values in `(1, k, x[i])`, or in a tuple from outside of the kernel."""
         values = node.comparators[0]
         if isinstance(values, (ast.Tuple, ast.List, ast.Set)):
             parts: list[object] = []
@@ -262,7 +262,7 @@ class Expressions:
         spans = [self.span(part) for part in parts]
         lets = []
         for place in range(1, len(values) - 1):
-            # The middle of a chain is compared twice and computed once, but for indices, of which proofs can then tell.
+            # Bind the middle of a chain, which is compared twice, unless it is an index, which proofs need to see.
             if not is_literal(values[place]) and not _is_index(values[place]):
                 value = number(values[place], spans[place])
                 lets.append((place, Var("middle", value.dtype), value))
@@ -285,7 +285,7 @@ class Expressions:
             raise refusal(op, self.span(node))
         first = values[place]
         if place and isinstance(first, Expr):
-            # What is computed again loads again.
+            # The second evaluation needs Load nodes of its own.
             from tirlite.ir.rewrite import rewrite
 
             first = rewrite(first, {Load: lambda load: load.replaced()})
@@ -376,7 +376,7 @@ class Expressions:
         return evaluated(node.args[0], self.places, self.surroundings, self.scope, self.local)
 
     def note_names(self, node: ast.AST) -> None:
-        """Remembers the constants that `node` mentions, where Python itself has evaluated it."""
+        """Records the constants that `node` uses, if Python itself has evaluated it."""
         for each in ast.walk(node):
             if isinstance(each, ast.Name) and self.surroundings.has(each.id):
                 self.surroundings.note(each.id, self.surroundings.find(each.id))
@@ -386,7 +386,7 @@ class Expressions:
         return self.calls_one_of(("static",), node)
 
     def declaration(self, node: ast.expr) -> CallSite | None:
-        """The call of `tl.alloc` or `tl.view` that `node` is, if it is one."""
+        """`node` as a call of `tl.alloc` or `tl.view`, if it is one."""
         return self.word_call(node) if self.is_declaration(node) else None
 
     def is_declaration(self, node: ast.expr) -> bool:
@@ -394,7 +394,7 @@ class Expressions:
         return self.calls_one_of(DECLARATIONS, node)
 
     def is_plain(self, node: ast.expr) -> bool:
-        """Whether `node` calls words and types alone, and so comes to no statements."""
+        """Whether `node` calls only words and types, and so adds no statements."""
         calls = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
         return all(self._is_word(each) for each in calls)
 
@@ -409,7 +409,7 @@ class Expressions:
         return self.named_call(words, node) is not None
 
     def named_call(self, words: Sequence[str], node: ast.expr) -> str | None:
-        """The one of these words that `node` calls, told by the names alone, before anything is translated."""
+        """The word among `words` that `node` calls, found by names alone, before anything is translated."""
         if not isinstance(node, ast.Call):
             return None
         function, found = node.func, None
@@ -423,7 +423,7 @@ class Expressions:
         return found.name if isinstance(found, Word) and found.name in words else None
 
     def word_call(self, node: ast.expr) -> CallSite | None:
-        """The call of a word that `node` is, if it is one: what a `for` goes over, what a `with` holds."""
+        """`node` as a call of a word, if it is one, as in the head of a `for` or a `with`."""
         function = self.value(node.func) if isinstance(node, ast.Call) else None
         self._conditions = 0
         if not isinstance(function, Word):
@@ -467,7 +467,7 @@ class Expressions:
 
 
 def _rows(argument: ast.expr) -> object | None:
-    """The rows of integers that an attribute is given, where they are written out; tuples have no other use."""
+    """The literal rows of integers of an attribute; tuples have no other use."""
     from tirlite.dsl.attributes import literal_rows
 
     return literal_rows(argument)
@@ -488,7 +488,7 @@ _RULES: Mapping[type[ast.AST], Callable[[Expressions, Any], Steps[object]]] = {
 
 
 def _is_index(value: object) -> bool:
-    """Whether it is a name, or an integer of a few operations on names, which may be computed again."""
+    """Whether it is a name, or an integer of a few operations on names, which may be evaluated twice."""
     if not isinstance(value, Expr) or isinstance(value, Var | FloatImm):
         return isinstance(value, Expr)
     nodes = [node for _, node in zip(range(_FEW + 1), walk(value), strict=False)]

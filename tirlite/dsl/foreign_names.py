@@ -1,4 +1,4 @@
-"""Tells what to write for names that other languages of kernels have: Numba, NumPy, Taichi, Triton, plain Python."""
+"""Advice for names that exist in other languages of kernels: Numba, NumPy, Taichi, Triton, plain Python."""
 
 from __future__ import annotations
 
@@ -81,5 +81,5 @@ _OF_NAME = {name: advice for names, advice in _ADVICE.items() for name in names.
 
 
 def advice_on(name: str) -> str:
-    """What to write for `name` in a kernel; empty where nothing is known of it."""
+    """What to write instead of `name` in a kernel; empty if nothing is known."""
     return _OF_NAME.get(name, "")

@@ -1,4 +1,4 @@
-"""Functions of Python that kernels name: those of `math` and NumPy on constants, and C functions of ctypes."""
+"""Python functions used in kernels: those of `math` and NumPy on constants, and C functions of ctypes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tirlite.ir.expr import FloatImm, IntImm
 
 
 def of_constants(function: Callable[..., object], args: Sequence[object], span: Span) -> object | None:
-    """The number that `function` gives for constants, as weak as a literal; None where an argument is not constant."""
+    """The result of `function` on constants, as a weak literal; None if an argument is not constant."""
     values = [each.value if isinstance(each, (IntImm, FloatImm)) else each for each in args]
     if not all(is_literal(each) for each in values):
         return None
@@ -28,6 +28,6 @@ def of_constants(function: Callable[..., object], args: Sequence[object], span: 
 
 
 def native_address(function: object) -> int:
-    """The address of a C function. It is the caller's matter to keep what lies there alive."""
+    """The address of a C function, which the caller must keep alive."""
     assert isinstance(function, CFuncPtr)
     return ctypes.cast(function, ctypes.c_void_p).value or 0

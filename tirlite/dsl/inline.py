@@ -1,4 +1,4 @@
-"""Makes a Python function into something that kernels can call: its body is translated anew at each call."""
+"""Inline functions: Python functions whose body is translated at each call from a kernel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BadInlineParameter(Message):
 
 
 class Inline:
-    """A function that becomes a part of each kernel that calls it. Called from Python, it runs as Python."""
+    """A function that becomes part of each kernel that calls it. Called from Python, it runs as Python."""
 
     def __init__(self, function: FunctionType, frame_locals: Mapping[str, object]) -> None:
         self.function = function
@@ -46,7 +46,7 @@ class Inline:
 
     @cached_property
     def syntax(self) -> tuple[ast.FunctionDef, Places]:
-        """The syntax tree, without its docstring, read at the first call."""
+        """The syntax tree without its docstring, parsed at the first call."""
         tree, places = syntax.function_syntax(self.function)
         _refuse_odd_parameters(tree.args, places)
         if tree.args.posonlyargs:

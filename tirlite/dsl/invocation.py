@@ -1,4 +1,4 @@
-"""Translates a call of a kernel or an inline function to its statements in the caller's block and its value."""
+"""Translates a call of a kernel or an inline function to statements in the caller's block, and a value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tirlite.ir.stmt import Allocate, Let, Stmt, Store, View
 from tirlite.ir.trampoline import Steps
 from tirlite.ir.walk import walk
 
-# No chain of calls is deeper: each level costs frames of Python's stack.
+# The deepest chain of calls, as each level takes frames of Python's stack.
 DEEPEST = 40
 _GRANTS = "a function under @tl.inline has what its caller is granted: write `with tl.allow(...):` in the kernel"
 
@@ -58,7 +58,10 @@ class HiddenStore(Message):
 
 
 class Invocation:
-    """Does the calls in one function body: `scope` takes the statements, `types` says whether they are final."""
+    """Translates the calls in one function body.
+
+    `scope` receives the statements, `types` says whether they are final.
+    """
 
     def __init__(self, scope: Scope, surroundings: Surroundings, types: CellTypes, depth: int = 0) -> None:
         self.scope = scope
@@ -96,7 +99,7 @@ class Invocation:
             body = self._body(callee, site, types)
             stmts = yield body.steps()
         if body.statements.mistakes:
-            # The call in the kernel itself is what the author looks for.
+            # Also point at the call in the kernel.
             found = body.statements.mistakes
             raise KernelError(*(each if each.related_label else each.replaced(related=site.span) for each in found))
         return stmts.stmts, body.statements.result
@@ -126,7 +129,7 @@ class Invocation:
 
 
 def _argument(param: ast.arg, value: object, span: Span, body: Body) -> object:
-    """What a parameter stands for: a number that is not constant is computed once, before the body."""
+    """The value of a parameter; a number that is not constant is bound once, before the body."""
     if param.annotation is not None:
         place = body.expressions.span(param.annotation)
         kind = body.expressions.value(param.annotation)
@@ -141,7 +144,7 @@ def _argument(param: ast.arg, value: object, span: Span, body: Body) -> object:
 
 
 def _as_expression(name: str, stmts: Sequence[Stmt], value: object, span: Span) -> object:
-    """The value of a call that is one expression over names for parts of it."""
+    """The value of a call as one expression, with lets for its parts."""
     lets = [stmt for stmt in stmts if isinstance(stmt, Let)]
     if len(lets) != len(stmts) or isinstance(value, tuple):
         raise ConditionalCall(name, span=span).error()
@@ -152,7 +155,7 @@ def _as_expression(name: str, stmts: Sequence[Stmt], value: object, span: Span) 
 
 
 def _refuse_stores(name: str, stmts: Sequence[Stmt], span: Span) -> None:
-    """Returns if `stmts` change nothing but what they declare themselves."""
+    """Raises KernelError if `stmts` store to buffers that they do not declare themselves."""
     own: dict[object, None] = {}
     for stmt in stmts:
         for node in walk(stmt):

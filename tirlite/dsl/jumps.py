@@ -1,4 +1,4 @@
-"""Rewrites `break`, `continue` and early `return` in a function's syntax tree as branches, with flags where need be.
+"""Rewrites `break`, `continue` and early `return` in a syntax tree as branches, with flags where needed.
 
     for i in range(n):                       going = True
         if x[i] < 0:                         for i in range(n):  # as long as `going`
@@ -8,8 +8,9 @@
         y[i] = 1                                     else:
                                                          y[i] = 1
 
-What follows an `if` of which one branch surely jumps goes into the other branch. What follows a jump that lies deeper
-is put under a flag of the block that is left. Values of `return` become one expression where all of them are plain.
+If one branch of an `if` always jumps, the statements after the `if` move into the other branch. The statements after a
+nested jump are guarded by a flag of the block that it leaves. Values of `return` become one expression if all of them
+are plain.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ class UnevenReturns(Message):
 
 @record
 class Rewritten:
-    """A function without jumps, but for each `return` at its end.
+    """A function without jumps, except for `return`s at its end.
 
-    `left` are the `for` loops that something leaves; `sure` are names that have a value wherever they are read.
+    `left`: the `for` loops that jumps leave. `sure`: names that have a value wherever they are read.
     """
 
     tree: ast.FunctionDef
@@ -61,7 +62,7 @@ class Rewritten:
 
 
 def without_jumps(tree: ast.FunctionDef, places: Places, expressions: Expressions, *, gives_value: bool) -> Rewritten:
-    """The function `tree`, for translation by `expressions`. Raises KernelError for uneven returns."""
+    """Rewrites the function `tree`. Raises KernelError for returns with different numbers of values."""
     exits = _Exits(gives_value)
     end = run(exits.of_all(tree.body))
     jumps = _Jumps(tree, exits, expressions)
@@ -92,12 +93,12 @@ def _returns(body: Sequence[ast.stmt]) -> list[ast.Return]:
 
 
 def _count(stmt: ast.Return) -> int:
-    """How many values a `return` gives back."""
+    """The number of values of a `return`."""
     return len(stmt.value.elts) if isinstance(stmt.value, ast.Tuple) else int(stmt.value is not None)
 
 
 def _check_even(name: str, returns: Sequence[ast.Return], places: Places, *, always: bool) -> None:
-    """Returns if all ways through the function give back as many values; `always` says that all of them return."""
+    """Raises KernelError unless all paths return equally many values; `always` means that all paths end in a return."""
     first, count = returns[0], _count(returns[0])
     odd = next((each for each in returns if _count(each) != count), None)
     if odd is None and (not count or always):
@@ -112,7 +113,7 @@ def _values(number: int) -> str:
 
 
 class _Exit(Enum):
-    """Where control is behind a statement or a block with jumps in it."""
+    """Where control goes after a statement or block with jumps in it."""
 
     FALLS = "behind it"
     MAY_LEAVE = "behind it, or elsewhere"
@@ -120,19 +121,17 @@ class _Exit(Enum):
 
 
 class _Exits:
-    """What jumps make of the statements of a function: those that have a jump in them are in `known`."""
+    """Analyses the jumps of a function; `known` has the statements that contain any."""
 
     def __init__(self, gives_value: bool) -> None:
         self._gives_value = gives_value
-        self._loops: list[Loop] = []  # that are open
+        self._loops: list[Loop] = []  # the open loops
         self.known: dict[ast.stmt, _Exit] = {}
-        self.leaving: dict[
-            Loop, ast.Break | ast.Return
-        ] = {}  # of each loop that something leaves, the first jump that does
+        self.leaving: dict[Loop, ast.Break | ast.Return] = {}  # for each loop that jumps leave, the first of these
         self._returning: set[Loop] = set()
 
     def of_all(self, stmts: Sequence[ast.stmt]) -> Steps[_Exit | None]:
-        """Of a block; None where there is no jump in it."""
+        """The exit of a block; None if it contains no jump."""
         found: _Exit | None = None
         for stmt in stmts:
             end = yield self._of(stmt)
@@ -163,7 +162,7 @@ class _Exits:
         return None
 
     def _of_jump(self, stmt: Jump) -> _Exit | None:
-        """None for what is no jump here, and is refused where it stands."""
+        """The exit of a jump; None if it is refused here, by the translation of statements."""
         if isinstance(stmt, ast.Return):
             if stmt.value is not None and not self._gives_value:
                 return None
@@ -178,9 +177,9 @@ class _Exits:
 
 @record(eq=False)
 class _Block:
-    """A block that jumps leave: a loop as a whole, one round of it, or the function. Its flag says that none has."""
+    """A block that jumps leave: a loop, one iteration of it, or the function. Its flag is true until one does."""
 
-    kind: type[Jump]  # the jump that leaves it, and none around it
+    kind: type[Jump]  # the kind of jump that leaves it and no block around it
     flag: str
 
 
@@ -191,16 +190,16 @@ class _Jumps:
     """The rewriting of one function."""
 
     def __init__(self, tree: ast.FunctionDef, exits: _Exits, expressions: Expressions) -> None:
-        self.result: list[str] = []  # what holds the result, where `return` does not give it back as it stands
+        self.result: list[str] = []  # the variables with the result, if `return`s in the middle must be replaced
         self.left: dict[ast.For, LeftLoop] = {}
         self._tree, self._exits, self._expressions = tree, exits, expressions
         self.names = UniqueNames(names_of(tree))
         self._flags: dict[tuple[ast.AST, type[Jump]], str] = {}
         self._tested: set[str] = set()  # the flags that are read
-        self._blocks: list[_Block] = []  # that are open
+        self._blocks: list[_Block] = []  # the open blocks
 
     def body(self) -> list[ast.stmt]:
-        """The body without jumps. It is made twice, as the first time shows which flags are read."""
+        """The body without jumps. It is made twice, as the first pass finds out which flags are read."""
         for _ in range(2):
             self.left.clear()
             self._blocks = [self._block(self._tree, ast.Return)]
@@ -247,7 +246,7 @@ class _Jumps:
         return made
 
     def _leaving_branch(self, stmt: ast.If) -> int | None:
-        """The branch that surely jumps, 0 or 1, so that the other one takes in what follows."""
+        """The branch that always jumps, 0 or 1; the other one receives the statements that follow."""
         known = self._exits.known
         for branch, body in enumerate((stmt.body, stmt.orelse)):
             if any(known.get(each) is _Exit.LEAVES for each in body):
@@ -255,7 +254,7 @@ class _Jumps:
         return None
 
     def _jump(self, stmt: Jump) -> list[ast.stmt]:
-        """What stands in the place of a jump: flags of all blocks that it leaves are cleared."""
+        """The replacement of a jump: clears the flags of all blocks that it leaves."""
         if isinstance(stmt, ast.Return) and stmt.value is not None and not self.result:
             return [stmt]
         made: list[ast.stmt] = []
@@ -270,9 +269,9 @@ class _Jumps:
         return made
 
     def _merged(self, stmt: ast.If) -> ast.stmt:
-        """`if c: return a` and `else: return b` as one `return`, where neither value takes statements.
+        """Merges `if c: return a` and `else: return b` into one `return` if both values are plain expressions.
 
-        Nor is a branch empty that has an `else`.
+        An empty branch with an `else` is inverted.
         """
         if self._expressions.is_static(stmt.test):
             return stmt

@@ -1,4 +1,4 @@
-"""A call of one kernel by another in; the statements of the callee over the caller's buffers out, or its KernelCall."""
+"""Translates a call of one kernel by another, to the callee's statements or to a KernelCall."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class CallAlias(Message):
 
 @record(frozen=False)
 class _Call:
-    """One call on its way into the caller."""
+    """A call that is being translated."""
 
     func: PrimFunc
     span: Span
-    splice: bool  # its statements take the place of the call
+    splice: bool  # whether the callee's statements replace the call
     proofs: Extents
     variables: dict[Var, Expr] = field(default_factory=dict)
     buffers: dict[Buffer, Buffer] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class _Call:
             raise CallBuffer(param.name, self.func.name, wanted, described(value), span=span).error()
         given = f"`{value.name}` of tl.{value.dtype}, of rank {len(value.shape)}, in {value.scope} memory"
         fits = (value.dtype, len(value.shape), value.scope) == (param.dtype, len(param.shape), param.scope)
-        # Spliced in, the accesses are those of the caller's buffer; a function is compiled for one or the other.
+        # Spliced accesses take over the caller's volatility; a separate function is compiled for its own.
         volatile = value.volatile if self.splice and not param.volatile else param.volatile
         if not fits or volatile != value.volatile:
             raise CallBuffer(param.name, self.func.name, wanted, given, span=span).error()
@@ -73,7 +73,7 @@ class _Call:
         self.variables |= found
 
     def check_extents(self) -> None:
-        """Raises CallShape for what surely does not fit, and adds a check for what may not."""
+        """Raises CallShape for extents that are proved wrong, and adds asserts for those that are not proved right."""
         scalars = {param: value for param, value in self.variables.items() if param in self.func.params}
         for demand in demands(self.func, self.buffers, scalars, self.proofs):
             if demand.proof is Proof.NO:
@@ -91,7 +91,7 @@ class _Call:
         first: dict[Buffer, Buffer] = {}
         pairs = [(first.setdefault(given, param), param) for param, given in self.buffers.items()]
         repeated = [(other, param) for other, param in pairs if other is not param]
-        # What a function does to its parameters takes a walk through all that it calls.
+        # Computed only if needed, as it walks through all callees.
         uses = ParamUses().of(self.func) if repeated else {}
         for other, param in repeated:
             if (uses[param] | uses[other]) & Use.WRITE:
@@ -100,13 +100,13 @@ class _Call:
 
 
 def spliced(func: PrimFunc, site: CallSite) -> tuple[Stmt, ...]:
-    """The statements that calling `func` comes to: what is checked at run time, then its body, all its names new."""
+    """The statements of a call of `func`: run-time checks, then its body with new names."""
     call = _checked(func, site, splice=True)
     return (*call.stmts, *renewed(func.body, call.variables, call.buffers).stmts)
 
 
 def called(func: PrimFunc, site: CallSite) -> KernelCall:
-    """The statement that calls `func`, which stays a function of its own."""
+    """The statement that calls `func` as a function of its own."""
     call = _checked(func, site, splice=False)
     args = (BufferRef(call.buffers[p]) if isinstance(p, Buffer) else call.variables[p] for p in func.params)
     return KernelCall(func, tuple(args), span=site.span)
@@ -131,14 +131,14 @@ def _checked(func: PrimFunc, site: CallSite, *, splice: bool) -> _Call:
 
 
 def _proofs(buffers: list[Buffer]) -> Extents:
-    """What is known of the extents of these buffers."""
+    """The facts about the extents of these buffers, for proofs."""
     found = (each for buffer in buffers for each in walk(*buffer.shape))
     others = dict.fromkeys(each for each in found if isinstance(each, Var) and each.dim is None)
     return Extents(PrimFunc("arguments", (*buffers, *others), SeqStmt()))
 
 
 def renewed(body: SeqStmt, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> SeqStmt:
-    """`body` with replacements put in, and everything that it declares declared anew."""
+    """`body` with replacements substituted, and new objects for everything that it declares."""
     own: dict[Var, Var] = {}
     declared: dict[Buffer, None] = {}
     for node in walk(body):
@@ -148,7 +148,7 @@ def renewed(body: SeqStmt, variables: Mapping[Var, Expr], buffers: Mapping[Buffe
             declared[node.buffer] = None
     all_variables = {**variables, **own}
     substitution = Substitution(all_variables, buffers)
-    for each in declared:  # in program order: a shape may load from what is declared before
+    for each in declared:  # in program order, as a shape may load from a buffer declared before
         substitution.buffers[each] = replace(each, shape=substitution.shape(each))
     rules: dict[type[Node], Rule] = substitution.rules()
     for kind in (For, Let, LetExpr):

@@ -1,9 +1,8 @@
-"""Decides what becomes of each name that a function's syntax tree assigns.
+"""Decides how each name that a function assigns is represented.
 
-Python has one scope a function; the IR has blocks. A scalar that is assigned once, in the block that also holds all of
-its uses, becomes a Let there. Any other scalar becomes a buffer without axes, declared in the innermost block that
-holds all of its assignments and uses. Stretches of a name that have nothing to do with each other (the `t` of one loop
-and the `t` of the next) are taken apart first.
+Python has one scope per function; the IR has blocks. A scalar that is assigned once, in the block that contains all its
+uses, becomes a Let there. Any other scalar becomes a buffer without axes, declared in the innermost block that contains
+all its assignments and uses. Independent ranges of a name (the `t` of one loop and of the next) are separated first.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tirlite.record import record
 
 
 class Use(Enum):
-    """How a name is used; the value says what that makes of it."""
+    """How a name is used; the value describes the name in messages."""
 
     SCALAR = "a local scalar"
     BUFFER = "a buffer"
@@ -31,8 +30,7 @@ class Use(Enum):
 class Block:
     """A body of statements. The function's has no parent.
 
-    `passes` says that what runs the statement around it runs it; `other` is the first of the two bodies of an `if`, for
-    the second.
+    `passes`: it runs whenever the statement around it runs. `other`: for the second body of an `if`, the first one.
     """
 
     parent: Block | None = None
@@ -52,7 +50,7 @@ class Block:
 
 @record
 class Mention:
-    """A name in a block: `node` is the assignment, or None for a read."""
+    """A use of a name in a block: `node` is the assignment, or None for a read."""
 
     block: Block
     use: Use
@@ -61,7 +59,7 @@ class Mention:
 
 @record
 class Home:
-    """Where a scalar lives: as a Let or, where it changes, as a buffer declared in `block`."""
+    """The representation of a scalar: a Let, or a buffer declared in `block`."""
 
     block: Block
     is_let: bool
@@ -69,7 +67,7 @@ class Home:
 
 @record(frozen=False)
 class LocalNames:
-    """The names that a function assigns, each with its kind, the homes of its scalars, and the blocks of statements."""
+    """The names that a function assigns with their kinds, the homes of its scalars, and the blocks of statements."""
 
     kinds: dict[str, Use] = field(default_factory=dict)
     homes: dict[tuple[str, ast.stmt], Home] = field(default_factory=dict)
@@ -77,7 +75,7 @@ class LocalNames:
 
 
 def local_names(function: ast.FunctionDef, is_declaration: Callable[[ast.expr], bool]) -> LocalNames:
-    """What becomes of the names of `function`; `is_declaration` tells a call of tl.alloc or tl.view."""
+    """The local names of `function`; `is_declaration` recognises calls of tl.alloc and tl.view."""
     found = LocalNames()
     mentions: dict[str, list[Mention]] = {}
     root = Block()
@@ -112,7 +110,7 @@ def _blocks_of(stmt: ast.stmt, around: Block) -> dict[tuple[ast.AST, str], Block
 
 
 def _mentions(stmt: ast.stmt, block: Block, is_declaration: Callable[[ast.expr], bool]) -> list[tuple[str, Mention]]:
-    """The names in a statement itself, without its bodies."""
+    """The names used in a statement itself, without its bodies."""
     if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return []
     found = [(name, Mention(block, Use.READ)) for name in read_by(stmt)]
@@ -127,11 +125,11 @@ def _mentions(stmt: ast.stmt, block: Block, is_declaration: Callable[[ast.expr],
 
 
 def _settle(name: str, mentions: Sequence[Mention], found: LocalNames) -> None:
-    """Gives each assignment of a scalar its home."""
+    """Assigns homes to the assignments of a scalar."""
     touched = {mention.block for mention in mentions}
     groups: dict[Block, list[Mention]] = {}
     for mention in mentions:
-        # The outermost block around it that itself mentions the name: beyond that, nothing can be meant by it.
+        # The outermost enclosing block that itself mentions the name, which bounds the range of the name.
         top = next(block for block in reversed(mention.block.lines_up()) if block in touched)
         groups.setdefault(top, []).append(mention)
     if not all(_stands_alone(group, top) for top, group in groups.items()):
@@ -145,7 +143,7 @@ def _settle(name: str, mentions: Sequence[Mention], found: LocalNames) -> None:
 
 
 def _stands_alone(mentions: Sequence[Mention], top: Block) -> bool:
-    """Whether nothing in this stretch can read a value from before it: each use comes surely after an assignment."""
+    """Whether each use in this range surely follows an assignment in it, so that no earlier value can be read."""
     sure: set[Block] = set()
     for mention in mentions:
         if mention.use is not Use.SCALAR:
@@ -161,7 +159,7 @@ def _stands_alone(mentions: Sequence[Mention], top: Block) -> bool:
 
 
 def _common(blocks: Sequence[Block]) -> Block:
-    """The innermost block around all of these."""
+    """The innermost block that contains all of these."""
     common = blocks[0]
     for other in blocks[1:]:
         while common is not other:
@@ -177,13 +175,13 @@ BODIES = ("body", "orelse")
 
 
 def names_in(target: ast.expr) -> list[ast.Name]:
-    """The names that a target binds: itself, or those of a tuple."""
+    """The names that a target binds: itself, or those in a tuple."""
     parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
     return [part for part in parts if isinstance(part, ast.Name)]
 
 
 def assigned_by(node: ast.AST) -> list[str]:
-    """The names that an assignment of any kind assigns; none for other nodes, loops among them."""
+    """The names that an assignment of any kind assigns; none for other nodes, including loops."""
     targets: Sequence[ast.expr] = ()
     if isinstance(node, ast.Assign):
         targets = node.targets
@@ -192,12 +190,12 @@ def assigned_by(node: ast.AST) -> list[str]:
     return [name.id for target in targets for name in names_in(target)]
 
 
-# Functions that kernels call are looked at for each call of them.
+# The size of caches, since inline functions are analysed again at each call.
 _KEPT = 1 << 12
 
 
 def names_of(function: ast.FunctionDef) -> set[str]:
-    """All names in a function, its parameters among them."""
+    """All names in a function, including its parameters."""
     return {*_names_in(function), *(arg.arg for arg in function.args.args)}
 
 
@@ -215,7 +213,7 @@ def binders(function: ast.FunctionDef) -> tuple[ast.Assign | ast.AnnAssign | ast
 
 @lru_cache(_KEPT)
 def read_by(stmt: ast.stmt) -> tuple[str, ...]:
-    """The names that a statement itself reads, without its bodies, as often as it does."""
+    """The names that a statement itself reads, without its bodies, with repetitions."""
     parts = [value for name, value in ast.iter_fields(stmt) if name not in BODIES]
     nodes = [each for part in parts for each in (part if isinstance(part, list) else [part])]
     names = [each for node in nodes if isinstance(node, ast.AST) for each in ast.walk(node)]
@@ -223,7 +221,7 @@ def read_by(stmt: ast.stmt) -> tuple[str, ...]:
 
 
 def bound_by(node: ast.AST) -> str:
-    """The name that a node of any kind binds, of those too that kernels do not have; empty where it binds none."""
+    """The name that a node of any kind binds, even of constructs that kernels lack; empty if none."""
     if isinstance(node, ast.Name):
         return node.id if isinstance(node.ctx, ast.Store) else ""
     if isinstance(node, ast.alias):

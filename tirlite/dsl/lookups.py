@@ -10,7 +10,7 @@ from typing import Final
 
 
 class _Absent:
-    """Stands for the value of a name that there is not."""
+    """The value of a name that does not exist."""
 
     def __repr__(self) -> str:
         return "<absent>"
@@ -20,7 +20,7 @@ ABSENT: Final = _Absent()
 
 
 class Asked:
-    """What was asked of a name, the most: a number, as files keep it."""
+    """The most that was asked about a name, as a number that is stored in the cache."""
 
     PRESENCE = 0  # whether there is one
     DIM = 1  # whether it is a dim
@@ -28,9 +28,9 @@ class Asked:
 
 
 class Lookups:
-    """The names that functions asked for, with their values, and the attributes of modules.
+    """The names that functions looked up, with their values, and the attributes of modules.
 
-    `is_open` says that the translation executed code, which may have asked anything.
+    `is_open`: the translation executed Python code, which may have looked up anything.
     """
 
     def __init__(self) -> None:
@@ -45,9 +45,9 @@ class Lookups:
 
 
 def names_around(function: Callable[..., object], frame: FrameType) -> Mapping[str, object]:
-    """The local names of the frame if the function was defined in it; none of a frame that only decorates it.
+    """The local names of the frame if the function was defined in it; none if the frame only decorates it.
 
-    What such a frame calls `n` is not what the function's own module does.
+    In the latter case its names have nothing to do with the function's.
     """
     code = getattr(function, "__code__", None)
     return frame.f_locals if any(each is code for each in frame.f_code.co_consts) else {}
@@ -61,7 +61,7 @@ def layers_of(function: FunctionType, frame_locals: Mapping[str, object]) -> tup
 
 
 def looked_up(name: str, layers: tuple[Mapping[str, object], ...]) -> object:
-    """What is called so in the innermost of the layers that has the name, or ABSENT."""
+    """The value of a name in the innermost layer that has it, or ABSENT."""
     for layer in layers:
         if name in layer:
             return layer[name]

@@ -1,4 +1,4 @@
-"""Reads the bounds, the step and the kind of a loop from the head of a `for`, and makes the loop."""
+"""Parses the bounds, the step and the kind of a loop from the head of a `for`, and makes the loop."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class LeftLoop:
 
 @record
 class Head:
-    """What a loop goes over. A step that is computed is an expression."""
+    """The bounds, step and kind of a loop. A computed step is an expression."""
 
     start: Expr
     stop: Expr
@@ -74,7 +74,7 @@ class Head:
     tag: str = ""
 
     def loop(self, var: Var, body: SeqStmt, span: Span, going: Expr | None) -> Sequence[Stmt]:
-        """The loop, of `var`. Where a jump leaves it, it goes on while `going` holds."""
+        """The statements of the loop over `var`. If jumps leave it, it runs while `going` holds."""
         made: list[Stmt] = []
         head = self
         if isinstance(self.step, Expr):
@@ -102,7 +102,7 @@ _ZERO = IntImm(i64, 0)
 
 
 def _held(value: Expr, name: str, stmts: list[Stmt]) -> Expr:
-    """`value`, under a name that `stmts` give it unless nothing can change it."""
+    """`value` bound to a new variable, with a let added to `stmts`, unless it is immutable."""
     if isinstance(value, (IntImm, Var)):
         return value
     var = Var(name, value.dtype)
@@ -111,7 +111,7 @@ def _held(value: Expr, name: str, stmts: list[Stmt]) -> Expr:
 
 
 def header(stmt: ast.For, expressions: Expressions) -> Head:
-    """What the loop `stmt` goes over."""
+    """The head of the loop `stmt`."""
     site = expressions.word_call(stmt.iter)
     kind = LOOPS.get(site.word.name) if site is not None else None
     if site is None or kind is None:
@@ -129,7 +129,7 @@ def header(stmt: ast.For, expressions: Expressions) -> Head:
 
 
 def _bad_loop(over: ast.expr, expressions: Expressions) -> Exception:
-    """The error for a loop over elements, or over a number."""
+    """The error for a loop over elements or over a number."""
     given, instead = expressions.places.text(over), "`for i in range(n):`"
     value = expressions.value(over) if isinstance(over, ast.Name) else None
     if isinstance(value, Buffer):

@@ -1,6 +1,6 @@
-"""Makes the IR expression of an operator and its operands, and of what stands before square brackets and in them.
+"""Makes the IR expression of an operator on its operands, and of a subscript.
 
-Of bare literals it makes the number that Python computes.
+On bare literals it computes the number, as Python does.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class TupleIndex(Message):
 
 @record
 class Operator:
-    """An operator: its sign, its node, what Python does on literals, and the types that it takes."""
+    """An operator: its sign, its node, Python's function for literals, and the types that it takes."""
 
     sign: str
     kind: type[e.Binary] | type[e.Compare] | None
@@ -165,15 +165,15 @@ COMPARE: Mapping[type[ast.cmpop], Operator] = {
     ast.GtE: Operator(">=", e.GE, operator.ge, *_OF_ANY),
 }
 
-# What `a op b` is as a comparison of `b` with `a`.
+# The comparison of `b` with `a` that equals `a op b`.
 _MIRRORED: Mapping[str, Operator] = {
     op.sign: COMPARE[mirrored]
     for op, mirrored in zip(COMPARE.values(), (ast.Eq, ast.NotEq, ast.Gt, ast.GtE, ast.Lt, ast.LtE), strict=True)
 }
 
-# Beyond this many bits, no literal fits into any type.
+# Integer literals with more bits are refused early; no type holds them.
 _MOST_BITS = 4096
-# The powers that are no calls, and the nodes of a square's root from which on it is computed once, under a name.
+# The powers that are not calls, and the number of nodes from which on the base of a square is bound to a name.
 _SQUARE, _ROOT = 2, 0.5
 _LONG = 32
 
@@ -205,7 +205,7 @@ def binary(op: Operator, a: object, b: object, spans: tuple[Span, Span]) -> obje
 
 
 def _power(base: Expr, exponent: float, made: Expr) -> Expr:
-    """A power by a literal: for 2, 0.5 and -1 the square, the root and the reciprocal, as NumPy has it, else `made`."""
+    """A power by a literal: square, root or reciprocal for 2, 0.5 and -1, as in NumPy, else `made`."""
     if exponent == _SQUARE:
         if _may_stand_twice(base):
             return e.Mul(base, base)
@@ -217,7 +217,7 @@ def _power(base: Expr, exponent: float, made: Expr) -> Expr:
 
 
 def _may_stand_twice(value: Expr) -> bool:
-    """Whether a value is short, and is the same if it is computed twice, which takes next to no time."""
+    """Whether a value is short, cheap, and the same if evaluated twice."""
     nodes = [*islice(walk(value), _LONG)]
     dear = (node for node in nodes if isinstance(node, Call | LetExpr | e.Div) or _is_volatile(node))
     return len(nodes) < _LONG and next(dear, None) is None
@@ -232,7 +232,7 @@ def _is_wide_unsigned(value: Expr) -> bool:
 
 
 def _unsigned_beside_signed(op: Operator, a: Expr, b: Expr, spans: tuple[Span, Span]) -> Expr:
-    """`a op b` of a u64 and a signed integer, exact as in NumPy 2: f64, in which they meet, rounds."""
+    """`a op b` of a u64 and a signed integer, exact as in NumPy 2; their common type f64 would round."""
     least = b if isinstance(b, (Var, IntImm)) else Var("signed", b.dtype)
     compared = binary(op, a, Cast(u64.with_lanes(b.dtype.lanes), least), spans)
     holds_of_negative = op.sign in (">", ">=", "!=")
@@ -254,7 +254,7 @@ def _of_literals(op: Operator, a: object, b: object, span: Span) -> object:
 
 
 def _refuse_giants(op: Operator, a: object, b: object) -> None:
-    """Raises OverflowError before Python spends its time and memory on an integer that no type holds."""
+    """Raises OverflowError before Python computes a huge integer that no type can hold."""
     if isinstance(a, int) and isinstance(b, int):
         bits = a.bit_length() * abs(b) if op.sign == "**" else a.bit_length() + (b if op.sign == "<<" else 0)
         if max(bits, a.bit_length(), b.bit_length()) > _MOST_BITS:
@@ -298,7 +298,7 @@ def logical(op: ast.boolop, a: Expr, b: Expr) -> Expr:
 
 @record
 class Shape:
-    """`x.shape`, before it is indexed."""
+    """`x.shape` without an index."""
 
     buffer: Buffer
 
@@ -338,7 +338,7 @@ def chosen(values: tuple[object, ...], index: object, span: Span) -> object:
 
 
 def _extents_of(buffer: Buffer) -> str:
-    """What of the shape of a buffer can be written, as advice."""
+    """Advice on how to write the extents of a buffer."""
     last = len(buffer.shape) - 1
     if last < 0:
         return f"`{buffer.name}` has no axes"
@@ -356,5 +356,5 @@ def extent_of(shape: Shape, values: Sequence[object], span: Span) -> Expr:
 
 
 def tensor_type(dtype: DType, values: Sequence[object]) -> TensorType:
-    """`tl.f32[values]`; a shape from around the kernel counts as its extents."""
+    """`tl.f32[values]`; a tuple from outside of the kernel counts as its elements."""
     return TensorType(dtype, tuple(values))

@@ -1,4 +1,4 @@
-"""Makes the variable or buffer of a parameter from its type. `out` and `buffer` are the words of annotations."""
+"""Makes the variable or buffer of a parameter from its type. `out` and `buffer` are words for annotations."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class BadOption(Message):
 
 @record
 class ParamType:
-    """A tensor type with what a parameter may promise beyond it."""
+    """A tensor type with further properties of a parameter."""
 
     tensor: TensorType | DType
     is_output: bool = False
@@ -150,7 +150,7 @@ def buffer(
 
 
 def stride_exprs(given: object, span: Span | None) -> tuple[Expr, ...]:
-    """Strides as expressions of type i64."""
+    """Strides as i64 expressions."""
     found: list[Expr] = []
     for each in given if isinstance(given, (tuple, list)) else (given,):
         if isinstance(each, int) and not isinstance(each, bool) and i64.min <= each <= i64.max:
@@ -164,7 +164,7 @@ def stride_exprs(given: object, span: Span | None) -> tuple[Expr, ...]:
 
 
 def check_options(scope: object, alignment: object, volatile: object, span: Span | None) -> None:
-    """Returns if these can be options of a buffer."""
+    """Raises KernelError for invalid options of a buffer."""
     if not isinstance(scope, str):
         raise BadOption("scope", described(scope), 'a text like "local"', span=span).error()
     try:
@@ -199,14 +199,14 @@ def parameter(name: str, kind: object, span: Span) -> tuple[Var | Buffer, bool]:
 
 
 def checked(dtype: DType, span: Span) -> DType:
-    """`dtype`, if it is one that kernels compute with."""
+    """`dtype`, if kernels can compute with it."""
     if dtype.is_handle:
         raise UnsupportedType(dtype, span=span).error()
     return dtype
 
 
 def extents(name: str, shape: Sequence[object], span: Span) -> tuple[Expr, ...]:
-    """The extents of a shape as expressions of type i64."""
+    """The extents of a shape as i64 expressions."""
     return tuple(_extent(name, axis, extent, span) for axis, extent in enumerate(shape))
 
 
@@ -228,7 +228,7 @@ def _extent(name: str, axis: int, extent: object, span: Span) -> Expr:
 
 
 def described(value: object) -> str:
-    """A value in words, for a message."""
+    """A description of a value for messages."""
     if isinstance(value, Expr):
         return f"an expression of type {value.dtype}"
     if isinstance(value, Buffer):

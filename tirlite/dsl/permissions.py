@@ -1,4 +1,4 @@
-"""Reads what passes are permitted to do: in `tl.allow(...)`, as a block or a decorator, and in a decorator of text."""
+"""Parses permissions for passes: `tl.allow(...)` as a block or a decorator, and decorators in text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tirlite.ir.stmt import Permission
 
 
 def granted(function: ast.FunctionDef, expressions: Expressions) -> tuple[Permission, ...]:
-    """What decorators of a kernel grant: `@tl.allow("contract")`, and in text `@tl.kernel(allow="contract")`."""
+    """The permissions from a kernel's decorators: `@tl.allow("contract")`, in text `@tl.kernel(allow="contract")`."""
     found: list[Permission] = []
     for each in function.decorator_list:
         word = expressions.named_call(("allow", "kernel"), each)
@@ -37,7 +37,7 @@ def _as_allow(call: ast.Call, expressions: Expressions) -> CallSite:
 
 
 def permissions(site: CallSite) -> tuple[Permission, ...]:
-    """What `tl.allow("contract", "approximate")` grants, in the order of the names."""
+    """The permissions in `tl.allow("contract", "approximate")`, in their defined order."""
     site.only()
     site.count(1, len(Permission), 'the names of permissions, as in tl.allow("contract")')
     known = {each.value: each for each in Permission}

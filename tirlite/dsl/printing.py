@@ -1,4 +1,4 @@
-"""Translates what kernels print, and the messages of asserts: to one text, with a place for each value.
+"""Translates prints and the messages of asserts to one text with a placeholder for each value.
 
 See `ir.printing` and `ir.assertion`.
 """
@@ -52,7 +52,7 @@ def print_call(node: ast.Call, expressions: Expressions) -> Call:
 
 
 def _shown(node: ast.expr, expressions: Expressions) -> tuple[str, list[Expr]]:
-    """The text of an argument, and the values that go into it."""
+    """The text of an argument, and its values."""
     if isinstance(node, ast.Starred):
         raise refusal(node, expressions.span(node))
     if isinstance(node, ast.JoinedStr):
@@ -83,7 +83,7 @@ def _f_string(node: ast.JoinedStr, expressions: Expressions) -> tuple[str, list[
 def _joined(
     node: ast.JoinedStr, shown: Callable[[ast.FormattedValue], tuple[str, list[Expr]]]
 ) -> tuple[str, list[Expr]]:
-    """The text of an f-string, of which each part in braces has the text and the values that `shown` gives."""
+    """The text of an f-string; `shown` returns the text and the values of each part in braces."""
     texts: list[str] = []
     values: list[Expr] = []
     for part in node.values:
@@ -97,7 +97,7 @@ def _joined(
 
 
 def _spec(part: ast.FormattedValue, expressions: Expressions) -> str:
-    """The format behind the colon, which is a constant."""
+    """The format after the colon, which must be constant."""
     pieces = part.format_spec.values if isinstance(part.format_spec, ast.JoinedStr) else []
     if part.conversion != -1 or not all(isinstance(each, ast.Constant) for each in pieces):
         instead = "write `{value}` or `{value:.3f}`, as Python formats numbers"
@@ -127,7 +127,7 @@ def _escaped(text: str) -> str:
 
 
 def told(node: ast.expr, expressions: Expressions) -> tuple[str, tuple[Expr, ...]]:
-    """What an assert tells: a text, an f-string of plain values, or `"...{}...".format(...)`, which says the same."""
+    """The message of an assert and its values: a text, an f-string of plain values, or `"...{}...".format(...)`."""
     if isinstance(node, ast.JoinedStr):
         text, values = _joined(node, lambda part: _told_value(node, part, expressions))
         return (text, tuple(values)) if values else (text.replace("{{", "{").replace("}}", "}"), ())

@@ -1,4 +1,4 @@
-"""Tells what names stand for, as they are bound and read in program order, or why they stand for nothing there."""
+"""Keeps the values of names, as they are bound and read in program order, and explains missing ones."""
 
 from __future__ import annotations
 
@@ -43,19 +43,18 @@ class OutOfBlock(Message):
 
 
 class AlreadyReported(Exception):
-    """Something depends on a statement that was wrong; nothing more is to be said."""
+    """Raised for a statement that depends on a wrong one, which is reported already."""
 
 
-# A name and the place of the assignment, which may be one of several names.
+# A name, and the line and column of its assignment.
 Origin: TypeAlias = tuple[str, int, int]
 
 
 @record
 class Cell:
     """A scalar that changes: a buffer without axes.
-
-    While the types of the cells are being found out, one that has only been given literals so far is read as
-    `placeholder`; `origin` is the assignment that it came from.
+    While types of cells are being inferred, a cell that was only assigned literals so far is read as `placeholder`;
+    `origin` is its first assignment.
     """
 
     buffer: Buffer
@@ -65,7 +64,7 @@ class Cell:
 
 @record
 class Wrong:
-    """What a name is bound to by a statement that was wrong."""
+    """The value of a name that a wrong statement should have bound."""
 
 
 @record(frozen=False)
@@ -79,10 +78,10 @@ class _Frame:
 
 
 class Scope:
-    """The names of a kernel at one point of it, while the translation goes through it."""
+    """The names of a kernel at the current point of the translation."""
 
     def __init__(self, is_outside: Callable[[str], bool]) -> None:
-        """`is_outside` says whether a name stands for something outside of the kernel too."""
+        """`is_outside` tells whether a name also exists outside of the kernel."""
         self._is_outside = is_outside
         self._frames: list[_Frame] = []
         self._values: dict[str, object] = {}
@@ -92,15 +91,15 @@ class Scope:
         self._sure: set[str] = set()
 
     def vouch(self, names: Iterable[str]) -> None:
-        """These names have a value wherever they are read, though not on every way that there seems to be."""
+        """Declares that these names have a value wherever they are read, even if an analysis of paths cannot see it."""
         self._sure.update(names)
 
     def open(self, block: Block) -> None:
-        """A block begins."""
+        """Begins a block."""
         self._frames.append(_Frame(block))
 
     def close(self) -> tuple[tuple[Stmt, ...], list[str]]:
-        """The innermost block ends. Its statements, and the cells that it has surely assigned."""
+        """Ends the innermost block; returns its statements, and the cells that it surely assigns."""
         frame = self._frames.pop()
         for name in frame.assigned:
             self._assigned.discard(name)
@@ -109,25 +108,25 @@ class Scope:
         return tuple(frame.stmts), [name for name in frame.assigned if name in self._values]
 
     def add(self, stmt: Stmt) -> None:
-        """`stmt` comes next in the innermost block."""
+        """Adds a statement to the innermost block."""
         self._frames[-1].stmts.append(stmt)
 
     def bind(self, name: str, value: object, span: Span) -> None:
-        """To the end of the innermost block, `name` stands for `value`."""
+        """Binds `name` to `value` until the end of the innermost block."""
         self._bind(self._frames[-1], name, value, span)
 
     def bind_cell(self, name: str, cell: Cell, home: Block, declaration: Stmt, span: Span) -> None:
-        """To the end of `home`, an open block, `name` is a cell, declared by a statement that comes next in `home`."""
+        """Binds `name` to a cell until the end of the open block `home`, and adds its declaration there."""
         frame = next(each for each in self._frames if each.block is home)
         frame.stmts.append(declaration)
         self._bind(frame, name, cell, span)
 
     def settle(self, name: str, cell: Cell) -> None:
-        """The cell called `name` is `cell` from here on, whose type is known."""
+        """Replaces the cell called `name` by one whose type is known."""
         self._values[name] = cell
 
     def bind_wrong(self, name: str, span: Span) -> None:
-        """`name` should have been bound here, and what should have bound it was wrong."""
+        """Binds `name` as wrong, if the statement that should have bound it was wrong."""
         if self.cell(name) is not None:
             self.assigned([name])
         elif name not in self._values:
@@ -140,7 +139,7 @@ class Scope:
         self._assigned.discard(name)
 
     def assigned(self, names: Iterable[str]) -> None:
-        """These cells have a value from here on."""
+        """Declares that these cells have a value from here on."""
         for name in names:
             if name not in self._assigned:
                 self._assigned.add(name)
@@ -152,11 +151,11 @@ class Scope:
         return value if isinstance(value, Cell) else None
 
     def constant(self, name: str) -> object:
-        """What the local `name` stands for, None where that is nothing, or wrong."""
+        """The value of the local `name`; None if it has none, or is wrong."""
         return self._values.get(name)
 
     def read(self, name: str, span: Span) -> object:
-        """What the local `name` stands for here."""
+        """The value of the local `name` here."""
         value = self._values.get(name)
         if isinstance(value, Wrong):
             raise AlreadyReported
@@ -173,7 +172,7 @@ class Scope:
         raise OutOfBlock(name, _advice(name, self._gone[name]), span=span, related=self._places[name]).error()
 
     def unassigned(self, name: str, span: Span) -> TirliteError:
-        """The error that the local `name` is read where it may have no value."""
+        """The error for reading the local `name` where it may have no value."""
         if not self._is_outside(name):
             return PossiblyUnassigned(name, span=span).error()
         rule = "in Python a name that a function assigns is local to all of it"
@@ -192,16 +191,15 @@ def _advice(name: str, value: object) -> str:
 
 @record(frozen=False)
 class CellTypes:
-    """The type of each scalar that changes and begins as a bare literal: that of its first value with a type.
-
-    `total = 0.0` says nothing about the width of `total`, no more than a literal does in an expression. Integers of
-    less than 64 bits make it an i64. A function that has such scalars is translated twice: first `learning` the types,
-    when its mistakes are not its own, and then with them.
+    """Infers the types of cells whose first value is a bare literal: the type of their first typed value.
+    `total = 0.0` says nothing about the width of `total`, just as a literal in an expression. Integers of less than 64
+    bits make it an i64. A function with such cells is translated twice: first `learning` the types, when its mistakes
+    do not count, and then with them.
     """
 
     learning: bool = True
     known: dict[Origin, DType] = field(default_factory=dict)
-    undecided: bool = False  # whether there was any such scalar
+    undecided: bool = False  # whether there was any such cell
 
     def begin(self, name: str, literal: bool | int | float, origin: ast.stmt) -> Cell:
         """A new cell whose first value is a literal."""
@@ -209,16 +207,16 @@ class CellTypes:
         self.undecided = True
         if not self.learning:
             return Cell(Buffer(name, self.known.get(place, own), (), "local"))
-        # A placeholder of the same kind, with which no arithmetic fails.
+        # The placeholder is 1, with which no arithmetic fails.
         return Cell(Buffer(name, own, (), "local"), type(literal)(1), place)
 
     def settle(self, cell: Cell, given: DType) -> Cell:
-        """`cell` when its first value with a type comes, of type `given`."""
+        """The cell with its type, when its first typed value, of type `given`, is assigned."""
         assert cell.placeholder is not None
         assert cell.origin is not None
         given = given.scalar
         dtype = promote(literal_type(cell.placeholder, given), given) or given
         if dtype.is_integer and dtype.bits < i64.bits:
-            dtype = i64  # as NumPy sums them: what counts bytes or adds them up soon leaves their range
+            dtype = i64  # as in NumPy's sums, since counts and sums soon exceed narrow types
         self.known.setdefault(cell.origin, dtype)
         return Cell(Buffer(cell.buffer.name, dtype, (), "local"))

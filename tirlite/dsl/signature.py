@@ -1,4 +1,4 @@
-"""Makes the variables and buffers of the parameters of a kernel's syntax tree, and reads their defaults."""
+"""Makes the variables and buffers of a kernel's parameters from its syntax tree, and reads their defaults."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class BadText(Message):
 
 
 def arguments_of(tree: ast.FunctionDef, places: Places) -> list[ast.arg]:
-    """The parameters, if all of them are plain."""
+    """The parameters, which must all be plain."""
     args = tree.args
     odd: list[tuple[ast.AST | None, str]] = [
         (args.vararg, "`*args`"),
@@ -84,7 +84,7 @@ def arguments_of(tree: ast.FunctionDef, places: Places) -> list[ast.arg]:
 
 
 def annotated_names(arguments: Sequence[ast.arg]) -> set[str]:
-    """The names in the annotations of parameters, of those too that are texts."""
+    """The names in the annotations of parameters, including annotations that are strings."""
     found: set[str] = set()
     for arg in arguments:
         for node in ast.walk(arg.annotation) if arg.annotation is not None else ():
@@ -96,7 +96,7 @@ def annotated_names(arguments: Sequence[ast.arg]) -> set[str]:
 
 
 def refuse_hidden_dims(arguments: Sequence[ast.arg], dims: Collection[str], places: Places) -> None:
-    """Raises KernelError for a parameter that has the name of one of the dims of its kernel."""
+    """Raises KernelError for a parameter with the name of one of its kernel's dims."""
     for arg in arguments:
         if arg.arg in dims:
             raise HiddenDim(arg.arg, span=places.span(arg)).error()
@@ -105,7 +105,7 @@ def refuse_hidden_dims(arguments: Sequence[ast.arg], dims: Collection[str], plac
 def parameter_of(
     arg: ast.arg, expressions: Expressions, annotations: Mapping[str, object]
 ) -> tuple[Var | Buffer, bool, tuple[Stmt, ...]]:
-    """The variable or buffer of a parameter, whether it is an output, and what looks at the elements it promises."""
+    """The variable or buffer of a parameter, whether it is an output, and checks of the bounds that it promises."""
     places = expressions.places
     if arg.annotation is None:
         raise NoAnnotation(arg.arg, _typing(arg.arg), span=places.span(arg)).error()
@@ -126,7 +126,7 @@ def parameter_of(
 
 
 def _of_annotated(annotation: ast.expr) -> ast.expr:
-    """What is meant for tirlite in an annotation: of `Annotated[Array, tl.f32[n]]` the second part."""
+    """The part of an annotation for tirlite: the second one in `Annotated[Array, tl.f32[n]]`."""
     base = annotation.value if isinstance(annotation, ast.Subscript) else None
     name = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
     if name == "Annotated" and isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple):
@@ -141,10 +141,10 @@ def _typing(name: str) -> str:
 
 
 def _unquoted(annotation: ast.expr, places: Places) -> ast.expr:
-    """The expression in an annotation that is a text, each of its nodes at the place of the text."""
+    """The expression in an annotation that is a string; its nodes get the location of the string."""
     if not isinstance(annotation, ast.Constant) or not isinstance(annotation.value, str):
         return annotation
-    # A text of several lines is one expression all the same.
+    # Parentheses, so that a string of several lines is one expression.
     text = f"({annotation.value})" if "\n" in annotation.value else annotation.value.strip()
     span = places.span(annotation)
     try:
@@ -172,7 +172,7 @@ class BadDefault(Message):
 
 @record
 class Evaluated:
-    """What Python has evaluated of a function's signature: nothing, where the function is a text."""
+    """The annotations and defaults that Python has evaluated; none if the function is text."""
 
     annotations: Mapping[str, object] = field(default_factory=dict)
     defaults: Sequence[object] = ()
@@ -180,7 +180,7 @@ class Evaluated:
 
 @record
 class Default:
-    """The default of the parameter `name`, as it is written, and its value if Python has evaluated it."""
+    """The default of the parameter `name`: its node, and its value if Python has evaluated it."""
 
     name: str
     node: ast.expr
@@ -188,7 +188,7 @@ class Default:
     is_evaluated: bool
 
     def number(self, param: Var | Buffer, expressions: Expressions, *, is_output: bool) -> bool | int | float | None:
-        """The default of a number as one that the parameter's type holds; None for that of an output."""
+        """The default of a number, converted to the parameter's type; None for that of an output."""
         span = expressions.span(self.node)
         is_none = isinstance(self.node, ast.Constant) and self.node.value is None
         if isinstance(param, Buffer):
@@ -223,7 +223,7 @@ def defaults_of(tree: ast.FunctionDef, evaluated: Evaluated) -> Mapping[ast.arg,
 
 
 def look_at_elements(array: Buffer, kind: ParamType, span: Span) -> Stmt:
-    """Loops over all elements of a parameter, which stop at the first one that is not as `kind` promises."""
+    """Loops over all elements of a parameter with an assert that they are as `kind` promises."""
     from tirlite.ir.printer import text  # few kernels promise any
 
     least, below = _bound("least", kind.least, span), _bound("below", kind.below, span)

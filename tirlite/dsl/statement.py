@@ -1,4 +1,4 @@
-"""Translates statements of Python's syntax tree to statements of the IR. One mistake a statement is reported."""
+"""Translates statements of Python's syntax tree to the IR. One mistake per statement is reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tirlite.record import replace
 
 T = TypeVar("T")
 
-# No error lists more mistakes than this.
+# The most mistakes listed by an error.
 MOST_REPORTED = 20
 
 
@@ -41,7 +41,7 @@ class NoEffect(Message):
 
 
 class Statements:
-    """Translates the bodies of one kernel, and collects what is wrong with them."""
+    """Translates the bodies of one kernel, and collects mistakes."""
 
     def __init__(
         self,
@@ -51,20 +51,20 @@ class Statements:
         assignments: Assignments,
         left: Mapping[ast.For, LeftLoop],
     ) -> None:
-        """`left` are the loops that end as soon as a flag is cleared."""
+        """`left`: the loops that end when a flag is cleared."""
         self.expressions = expressions
         self.scope = scope
         self.names = names
         self.assignments = assignments
         self.left = left
         self.mistakes: list[Message] = []
-        self.returns: set[ast.Return] = set()  # those that end the function, where it may give a value
+        self.returns: set[ast.Return] = set()  # the returns at the end of a function with a value
         self.result: object = None
-        self.loops: dict[str, ast.For] = {}  # those that are open, by the names of their variables
-        self.values: Mapping[ast.stmt, ast.For] = {}  # what gives a name the variable of a loop, see `body`
+        self.loops: dict[str, ast.For] = {}  # the open loops, by the names of their variables
+        self.values: Mapping[ast.stmt, ast.For] = {}  # assignments from a loop's own variable, see `body`
         self.passed_over: set[ast.stmt] = set()  # first assignments of parameters that may not be assigned
         self.unordered: set[str] = set()  # variables of loops whose iterations have no order
-        self.tags: dict[Var, str] = {}  # of the loops that are open: the thread that an attribute binds them to, or ""
+        self.tags: dict[Var, str] = {}  # the thread tags that attributes bind open loops to, or ""
 
     def body(self, owner: ast.AST, field: str) -> Steps[tuple[SeqStmt, list[str]]]:
         """The block `owner.field`, and the cells that it surely assigns."""
@@ -87,7 +87,7 @@ class Statements:
 
     @contextmanager
     def reporting(self, name: str, node: ast.AST) -> Iterator[None]:
-        """Collects what goes wrong inside, and marks `name` as not bound by it."""
+        """Collects mistakes inside, and marks `name` as wrong if there are any."""
         try:
             yield
         except AlreadyReported:
@@ -98,12 +98,12 @@ class Statements:
 
     def _report(self, error: KernelError) -> None:
         for message in error.messages:
-            # A function that is called twice has its mistakes once.
+            # Report the mistakes of an inline function that is called twice only once.
             if not any(_is_same(message, each) for each in self.mistakes):
                 self.mistakes.append(message)
 
     def _give_up(self, stmt: ast.stmt) -> None:
-        """Marks what `stmt` should have bound, so that its uses are not reported as well."""
+        """Marks the names that `stmt` should have bound as wrong, so that their uses are not reported as well."""
         for node in ast.walk(stmt):
             name = bound_by(node)
             if name and self.assignments.is_free(name):
@@ -111,7 +111,7 @@ class Statements:
                 self.scope.bind_wrong(name, self._span(node))
 
     def _attempt(self, build: Callable[[], T]) -> T | None:
-        """What `build` gives; None where it is wrong, which is reported, while the body below is still looked at."""
+        """The result of `build`; None if it is wrong, which is reported, so that the body is still checked."""
         try:
             return build()
         except AlreadyReported:
@@ -172,14 +172,14 @@ class Statements:
         return value if is_number or several else number(value, self._span(node))
 
     def static_branch(self, stmt: ast.If) -> Steps[None]:
-        """`if tl.static(...)`: one of the two bodies stands here, the other one nowhere."""
+        """`if tl.static(...)`: translates only the chosen body."""
         from tirlite.dsl.static import truth
 
         field = "body" if truth(self.expressions.value(stmt.test), self._span(stmt.test)) else "orelse"
         yield self._written_out(stmt, field)
 
     def _written_out(self, owner: ast.AST, field: str) -> Steps[None]:
-        """The statements of a block without the block."""
+        """The statements of a block, added to the block around."""
         block, assigned = yield self.body(owner, field)
         self._taken_out(block.stmts, assigned)
 
@@ -189,7 +189,7 @@ class Statements:
         self.scope.assigned(assigned)
 
     def static_loop(self, stmt: ast.For) -> Steps[None]:
-        """`for k in tl.static(...)`, or over values that are written there: the body again for each of them."""
+        """`for k in tl.static(...)`, or over literal values: translates the body once for each value."""
         targets, span = names_in(stmt.target), self._span(stmt.target)
         if not targets or (isinstance(stmt.target, ast.Tuple) and len(targets) != len(stmt.target.elts)):
             raise NotInKernels("this variable of a loop", "write a name, or names", span=span).error()
@@ -281,7 +281,7 @@ class Statements:
                 self.scope.add(each)
 
     def _check_own_variable(self, stmt: ast.Assign) -> None:
-        """Returns if the name that a loop assigns may outlive the iteration: there is a last one."""
+        """Raises KernelError if an unordered loop's variable would be used after an iteration."""
         (target,) = stmt.targets
         assert isinstance(target, ast.Name)
         assert isinstance(stmt.value, ast.Name)
@@ -289,14 +289,14 @@ class Statements:
             raise MixedName(target.id, Use.LOOP.value, Use.SCALAR.value, span=self._span(target)).error()
 
     def _hidden(self, stmt: ast.For, target: ast.Name) -> ast.For | None:
-        """The open loop whose variable the one of `stmt` hides, if that may be, as it is where nothing reads it."""
+        """The open loop whose variable that of `stmt` hides; allowed only if nothing reads it."""
         outer = self.loops.get(target.id)
         if outer is None or _reads_variable(outer, target.id):
             self.assignments.check(target.id, Use.LOOP, self._span(target))
         return outer
 
     def _leave(self, name: str, hidden: ast.For | None) -> None:
-        """The loop over `name` ends; it may have hidden the variable of one around."""
+        """Ends the loop over `name`, which may have hidden an outer loop's variable."""
         if hidden is None:
             self.assignments.release(name)
             self.loops.pop(name, None)
@@ -318,7 +318,7 @@ class Statements:
             self.scope.add(AttrStmt(key, body, buffer, value, span=self._span(stmt)))
 
     def _attribute(self, site: CallSite | None) -> Var | tuple[AttrKey, Buffer | None, AttrValue]:
-        """What an attribute says; the variable where it binds a loop to a thread."""
+        """The key, buffer and value of an attribute; the variable if it binds a loop to threads."""
         from tirlite.dsl.attributes import attribute_of, thread_attribute
         from tirlite.dsl.permissions import permissions
 
@@ -338,7 +338,7 @@ class Statements:
 
 
 def _literals(node: ast.expr) -> Sequence[object] | None:
-    """The values of a tuple or a list of literals; None of what is no such thing."""
+    """The values of a tuple or list of literals; None for anything else."""
     if not isinstance(node, (ast.Tuple, ast.List)):
         return None
     try:
@@ -349,7 +349,7 @@ def _literals(node: ast.expr) -> Sequence[object] | None:
 
 
 def tail_returns(body: Sequence[ast.stmt], is_static: Callable[[ast.expr], bool]) -> set[ast.Return]:
-    """The `return` that ends a body; where an `if tl.static(...)` ends it, those that end its branches."""
+    """The `return`s at the end of a body, or at the ends of the branches of a final `if tl.static(...)`."""
     found: set[ast.Return] = set()
     work = [body]
     while work:
@@ -370,7 +370,7 @@ def _several_variables(stmt: ast.For, span: Span) -> TirliteError:
 
 
 def _reads_variable(loop: ast.For, name: str) -> bool:
-    """Whether the body of `loop` reads its variable `name` outside of loops inside that are over the same name."""
+    """Whether the body of `loop` reads its variable `name`, outside of inner loops over the same name."""
     work: list[ast.AST] = list(loop.body)
     while work:
         node = work.pop()
@@ -387,7 +387,7 @@ def _is_same(a: Message, b: Message) -> bool:
     return a.replaced(related=None) == b.replaced(related=None)
 
 
-# Those that look at blocks inside take steps.
+# Methods for statements with bodies are coroutines.
 _RULES: Mapping[type[ast.stmt], Callable[[Statements, Any], Steps[None] | None]] = {
     ast.Assign: Statements.assign,
     ast.AnnAssign: lambda statements, stmt: statements.assignments.annotated(stmt),

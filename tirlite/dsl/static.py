@@ -1,4 +1,4 @@
-"""Evaluates an expression under `tl.static` now, to the value that Python gives it."""
+"""Evaluates expressions under `tl.static` by Python, at translation time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tirlite.dsl.surroundings import Surroundings, meaning
 from tirlite.dsl.syntax import NotInKernels, Places
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm
 
-# No loop is written out more often than this.
+# The most iterations of a loop over tl.static.
 MOST_ROUNDS = 4096
-# Factories of kernels come to the same expressions again and again.
+# The size of the cache of compiled expressions, which kernel factories evaluate repeatedly.
 _KEPT = 1 << 10
 
 
@@ -66,7 +66,7 @@ class Unpacking(Message):
 def evaluated(
     node: ast.expr, places: Places, surroundings: Surroundings, scope: Scope, local: Mapping[str, object] | set[str]
 ) -> object:
-    """The Python value of `node`; names that are `local` to the kernel are known as far as they are constant."""
+    """The Python value of `node`; of names `local` to the kernel, only constants are available."""
     if not surroundings.executes:
         advice = "write the value itself: text is only read, nothing in it is executed"
         raise NotInKernels("tl.static in a text", advice, span=places.span(node)).error()
@@ -88,7 +88,7 @@ def evaluated(
 
 @lru_cache(_KEPT)
 def _compiled(node: ast.expr, file: str) -> tuple[list[ast.Name], CodeType]:
-    """The names in an expression that it does not bind itself, and its code."""
+    """The free names of an expression, and its code."""
     parts = list(ast.walk(node))
     bound = {each.id for each in parts if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
     bound |= {each.arg for each in parts if isinstance(each, ast.arg)}
@@ -108,17 +108,17 @@ def _known(name: str, value: object, span: Span) -> object:
 
 
 def truth(value: object, span: Span) -> bool:
-    """Whether a static condition holds."""
+    """The truth value of a static condition."""
     if isinstance(value, (Expr, Buffer)):
         raise NotStatic("tl.static(...)", described(value), span=span).error()
     return bool(value)
 
 
 def rounds(value: object, span: Span) -> Sequence[object]:
-    """The values that a loop over `value` goes through."""
+    """The values of a loop over `value`."""
     if not isinstance(value, (tuple, list, range)):
         raise NotIterable(described(value), MOST_ROUNDS, span=span).error()
-    if value[MOST_ROUNDS:]:  # the length of a range may be beyond what len() tells
+    if value[MOST_ROUNDS:]:  # not `len`, which fails for huge ranges
         raise NotIterable(f"more than {MOST_ROUNDS} elements", MOST_ROUNDS, span=span).error()
     return [meaning(each, "an element", span) for each in value]
 

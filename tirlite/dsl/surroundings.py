@@ -1,4 +1,4 @@
-"""Tells what a Python value from around a kernel means inside of it: constants, types, dims, words, `tl`."""
+"""The meaning of Python values from around a kernel: constants, types, dims, words, `tl`."""
 
 from __future__ import annotations
 
@@ -77,10 +77,9 @@ class NoAttribute(Message):
 
 @record
 class Surroundings:
-    """The names around a kernel, innermost first; `own` is the name of the kernel itself.
-
-    `captures` collects the constants that are looked up, under their names with `prefix` before them. Only what comes
-    from a Python `function` `executes`: text never does. `lookups` notes what is asked of them.
+    """The names around a kernel, innermost layer first; `own` is the kernel's name.
+    `captures`: collects the constants looked up, with `prefix` before their names. `executes`: Python code may be
+    evaluated, which is so for a Python `function`, never for text. `lookups`: records what is looked up.
     """
 
     layers: tuple[Mapping[str, object], ...]
@@ -95,7 +94,7 @@ class Surroundings:
         return self.function is not None
 
     def of_kernel(self, name: str) -> Surroundings:
-        """The same names around the kernel of this name."""
+        """The same surroundings for the kernel of this name."""
         return Surroundings(self.layers, self.captures, self.prefix, self.function, name, self.lookups)
 
     def _look(self, name: str, asked: int) -> object:
@@ -108,12 +107,12 @@ class Surroundings:
         return self._look(name, Asked.PRESENCE) is not ABSENT
 
     def find(self, name: str) -> object | None:
-        """The Python value of a name as it is, None also where there is none."""
+        """The Python value of a name; None if it does not exist."""
         found = self._look(name, Asked.VALUE)
         return None if found is ABSENT else found
 
     def attribute(self, module: ModuleType, name: str) -> object | None:
-        """The Python value of what a module has under a name, None also where it has nothing."""
+        """The value of a module's attribute; None if it does not exist."""
         found = getattr(module, name, ABSENT)
         self.lookups.members[module.__name__, name] = found
         return None if found is ABSENT else found
@@ -124,7 +123,7 @@ class Surroundings:
         return isinstance(found, Dim) or is_of_sympy(found) or (isinstance(found, Var) and found.dim is not None)
 
     def value(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
-        """What `name` means in the kernel; `known` are names of the kernel itself that may be meant."""
+        """The meaning of `name` in the kernel; `known` are the kernel's own names, for suggestions."""
         found = self._look(name, Asked.VALUE)
         if found is ABSENT:
             raise self.unknown(name, span, known)
@@ -133,7 +132,7 @@ class Surroundings:
         return made
 
     def raw(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
-        """The Python value of `name`, as an expression that Python evaluates sees it."""
+        """The Python value of `name`, for an expression that Python evaluates."""
         self.lookups.is_open = True
         found = self._look(name, Asked.VALUE)
         if found is ABSENT:
@@ -142,14 +141,14 @@ class Surroundings:
         return found
 
     def note(self, name: str, value: object) -> None:
-        """Remembers what was captured under `name`, if it is a constant."""
+        """Records a captured constant."""
         if is_captured(value):
             self.captures.setdefault(self.prefix + name, value)
 
     def unknown(self, name: str, span: Span, known: Iterable[str]) -> Exception:
-        """The error that there is no `name`."""
+        """The error for an undefined name."""
         usable = [each for layer in self.layers for each, value in layer.items() if _is_usable(each, value, span)]
-        # What the kernel itself calls alike is meant first, then what others call so.
+        # Suggest similar names of the kernel first, then those around it.
         near = nearest(name, [*known]) or (not foreign_names.advice_on(name) and nearest(name, [*known, *usable]))
         if name == self.own:
             advice = "a kernel cannot call itself: write a loop, or a function under @tl.inline that tl.static ends"
@@ -174,13 +173,13 @@ def surroundings_of(function: FunctionType, frame_locals: Mapping[str, object]) 
 def surroundings_inside(
     function: FunctionType, frame_locals: Mapping[str, object], around: Surroundings, prefix: str
 ) -> Surroundings:
-    """The names around a function whose body becomes a part of another one."""
+    """The surroundings of an inline function that is translated into another function."""
     layers = layers_of(function, frame_locals)
     return Surroundings(layers, around.captures, prefix, function, lookups=around.lookups)
 
 
 def member(base: object, base_name: str, name: str, span: Span) -> object:
-    """What `base.name` means, of `tl` and of modules."""
+    """The meaning of `base.name`, for `tl` and modules."""
     if isinstance(base, Namespace):
         found = named(name)
         if found is None:
@@ -209,25 +208,25 @@ def _near_word(name: str) -> str:
 
 
 def is_tl(value: object) -> bool:
-    """Whether `value` is `tl`: the package itself, or what stands for it in text."""
+    """Whether `value` is `tl`: the package itself, or its placeholder in text."""
     return isinstance(value, Namespace) or (isinstance(value, ModuleType) and value.__name__ == "tirlite")
 
 
 def is_captured(value: object) -> bool:
-    """Whether a value from around a kernel is a constant of it, and not one of the words that it is written in."""
+    """Whether a value from around a kernel is a constant, and not a word of the language."""
     if isinstance(value, type) or (callable(value) and not isinstance(value, CFuncPtr)):
         return False
     return not isinstance(value, (Expr, DType, TensorType, ParamType, Word, Namespace, ModuleType, PrimFunc))
 
 
 def kernel_of(value: object) -> PrimFunc | None:
-    """The function behind a kernel, whatever class of a layer above it is wrapped in."""
+    """The function of a kernel, whatever class wraps it."""
     func = value if isinstance(value, PrimFunc) else getattr(value, "ir", None)
     return func if isinstance(func, PrimFunc) else None
 
 
 def meaning(value: object, name: str, span: Span) -> object:
-    """What a Python value means in a kernel. Raises ForeignValue where it means nothing."""
+    """The meaning of a Python value in a kernel. Raises ForeignValue if it has none."""
     if isinstance(value, (Dim, Poly)) or is_of_sympy(value):
         return _extent(value, span)
     if isinstance(value, (Expr, DType, TensorType, ParamType, Word, Namespace, Inline, str, tuple, CFuncPtr)):
@@ -247,7 +246,7 @@ def meaning(value: object, name: str, span: Span) -> object:
 
 
 def _extent(value: object, span: Span) -> object:
-    """What a size, or an expression of sympy, means: arithmetic on dims."""
+    """A size or sympy expression as arithmetic on dims."""
     from tirlite.ir.size import expr_over_dims
     from tirlite.sizes import from_sympy
 
@@ -259,7 +258,7 @@ def _extent(value: object, span: Span) -> object:
 
 
 def _is_usable(name: str, value: object, span: Span) -> bool:
-    """Whether a kernel can do something with a name from around it: few of Python's builtins are of use to it."""
+    """Whether a name from around a kernel is usable in it, as few builtins are."""
     try:
         meaning(value, name, span)
     except KernelError:
@@ -280,7 +279,7 @@ def _callable_meaning(value: object) -> object | None:
 
 
 def _number(value: object) -> object | None:
-    """A constant: Python's numbers are weak, those of NumPy have their type."""
+    """A constant: Python's numbers are weak, NumPy's have their types."""
     if type(value).__module__ == "numpy":
         return _numpy_number(value)
     if isinstance(value, bool):

@@ -1,6 +1,6 @@
-"""Reads a Python function, or text: its syntax tree, and the span of the source that a node of it came from.
+"""Parses a Python function or text to a syntax tree, with the source span of each node.
 
-What to write instead of a construct of Python that kernels do not have is told here too.
+Also has the advice for constructs of Python that kernels lack.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class NotInKernels(Message):
 
 
 def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
-    """The syntax tree of a function, its body trimmed, and its places in the file that it comes from.
+    """The syntax tree of a function, its body trimmed, and its places in its source file.
 
-    Functions of one code object, as those that a factory defines at each call, have one tree, which is never changed.
+    Functions with one code object, as a factory defines them at each call, share one tree, which is never changed.
     """
     if not issubclass(type(function), FunctionType):
         raise NotAFunction(f"a value of type {type(function).__name__}").error()
@@ -93,13 +93,13 @@ def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
     if isinstance(found, ast.AsyncFunctionDef):
         raise NotAFunction("an async function", span=places.span(found)).error()
     if not isinstance(found, ast.FunctionDef) or found.name != function.__name__:
-        # The file has changed since it was loaded.
+        # The file has changed since the function was loaded.
         raise NoSource(function.__name__).error()
     return found, places
 
 
 class _Code:
-    """A code object by its identity, since equal ones may stand in several files, and the globals of its module."""
+    """A code object compared by identity, as equal ones may occur in several files, with its module's globals."""
 
     def __init__(self, code: CodeType, names: dict[str, object]) -> None:
         self.code, self.names = code, names
@@ -116,7 +116,7 @@ _KEPT = 1 << 10
 
 @lru_cache(_KEPT)
 def _definition(of: _Code) -> tuple[ast.stmt | None, Places]:
-    """What stands where a function was defined."""
+    """The statement that defines a function."""
     lines, first_line, body = _own_lines(of)
     text = "".join(lines)
     source = Source(of.code.co_filename, lines_of(text), first_line)
@@ -130,14 +130,14 @@ def _definition(of: _Code) -> tuple[ast.stmt | None, Places]:
 
 
 def _own_lines(of: _Code) -> tuple[list[str], int, list[ast.stmt] | None]:
-    """The lines of a function in its file, decorators included, the number of the first, and what they say if read."""
+    """The lines of a function in its file with decorators, the number of the first, and the parsed body, if parsed."""
     code = of.code
     first = code.co_firstlineno
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, of.names)
     last = max((end for _, end, _, _ in code.co_positions() if end is not None), default=first)
     own = lines[first - 1 : last]
-    # What leaves no trace in the byte code may follow: a `pass`, a comment, a branch that is never taken.
+    # Add lines without byte code: a `pass`, a comment, a branch that is never taken.
     indent = next((_indent(line) for line in own if line.lstrip().startswith("def ")), 0)
     for line in lines[last:]:
         if line.strip() and _indent(line) <= indent:
@@ -145,7 +145,7 @@ def _own_lines(of: _Code) -> tuple[list[str], int, list[ast.stmt] | None]:
         own.append(line)
     if body := _function(own):
         return own, first, body
-    # Slower, as it reads every token, but sure: brackets and texts may span lines of any indentation.
+    # Slower, as it tokenizes, but reliable: brackets and strings may contain lines of any indentation.
     import inspect
 
     try:
@@ -159,7 +159,7 @@ def _indent(line: str) -> int:
 
 
 def _function(lines: list[str]) -> list[ast.stmt] | None:
-    """The lines as a statement, if they are one function by themselves."""
+    """The lines parsed, if they are exactly one function."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -170,7 +170,7 @@ def _function(lines: list[str]) -> list[ast.stmt] | None:
 
 
 def _body(text: str, parse: Callable[[str], ast.Module]) -> list[ast.stmt]:
-    """The statements of a text. An indented one is read under an `if` of our own, one line above it."""
+    """The statements of a text. An indented one is parsed under an added `if`, one line above it."""
     if not _is_indented(text):
         return parse(text).body
     branch = parse(f"if 1:\n{text}").body[0]
@@ -182,7 +182,7 @@ def _is_indented(text: str) -> bool:
 
 
 def trimmed(body: list[ast.stmt]) -> list[ast.stmt]:
-    """A function's statements without its docstring and without a bare `return` at the end."""
+    """A function's statements without its docstring, and without a bare `return` at the end."""
     first, last = body[0], body[-1]
     if isinstance(last, ast.Return) and last.value is None:
         body = body[:-1]
@@ -192,9 +192,9 @@ def trimmed(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def text_syntax(text: str, name: str) -> tuple[ast.Module, Places]:
-    """The syntax tree of a text, which messages call `name`."""
+    """The syntax tree of a text; messages call it `name`."""
     places = Places(Source(name, lines_of(text)))
-    # An indented text is read under an `if` of our own, as an indented function is.
+    # Parse an indented text under an added `if`, like an indented function.
     first = next((line for line in places.source.lines if line.strip() and not line.lstrip().startswith("#")), "")
     if not first[:1].isspace():
         return parsed(text, places), places
@@ -223,18 +223,18 @@ def parsed(text: str, places: Places) -> ast.Module:
 
 def lines_of(text: str) -> tuple[str, ...]:
     """The lines of `text` as Python counts them."""
-    # It ends them here alone; str.splitlines knows more.
+    # Not str.splitlines, which knows more line ends.
     return tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
 
 
 @record
 class Places:
-    """Where the nodes of one tree stand: line 1 of the tree is line `1 + shift` of the source."""
+    """The source locations of a tree's nodes: line 1 of the tree is line `1 + shift` of the source."""
 
     source: Source
     shift: int = 0
     _is_ascii: bool = field(init=False)
-    _spans: dict[ast.AST, Span] = field(init=False, default_factory=dict)  # functions are translated at each call
+    _spans: dict[ast.AST, Span] = field(init=False, default_factory=dict)  # a cache, for repeated translation
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_is_ascii", all(line.isascii() for line in self.source.lines))
@@ -264,7 +264,7 @@ class Places:
         return " ".join(line.strip() for line in lines)
 
     def _column(self, line: int, offset: int) -> int:
-        """Characters for Python's bytes."""
+        """Converts a byte offset to a character offset."""
         text = self.source.line(line) or ""
         return len(text.encode()[:offset].decode(errors="replace"))
 
@@ -311,7 +311,7 @@ _REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.In: ("`in` in a chain of comparisons", "join the comparisons by `and`"),
     ast.NotIn: ("`not in` in a chain of comparisons", "join the comparisons by `and`"),
 }
-# Of later versions of Python: they are looked for by name.
+# Nodes of later Python versions, by name.
 _LATER = {
     "TypeAlias": ("a type alias", "write it before the kernel"),
     "TemplateStr": ("a t-string", "only print and the message of an assert tell values"),
@@ -319,7 +319,7 @@ _LATER = {
 
 
 def refusal(node: ast.AST, span: Span) -> TirliteError:
-    """The error that `node` cannot stand in a kernel."""
+    """The error for a construct that kernels do not have."""
     known = _REFUSED.get(type(node)) or _LATER.get(type(node).__name__)
     what, instead = known or (f"this ({type(node).__name__})", "write it with loops and arithmetic")
     return NotInKernels(what, instead, span=span).error()

@@ -1,4 +1,4 @@
-"""A Python function, or DSL text, in; a PrimFunc out. The syntax tree is read, and nothing is executed."""
+"""Translates a Python function or DSL text to a PrimFunc. It reads the syntax tree and executes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @record
 class Translation:
-    """A kernel, the constants from around it that went into it, under their names, and all that was asked of those."""
+    """A kernel, the captured constants by name, and all names that were looked up."""
 
     func: PrimFunc
     captures: Mapping[str, object]
@@ -43,10 +43,9 @@ class Translation:
 
 
 def translate(function: FunctionType, frame_locals: Mapping[str, object]) -> Translation:
-    """The kernel that a Python function describes.
-
-    Names are looked up in the function's closure, in `frame_locals` (those of the frame that defines it), in its
-    globals and in the builtins. Raises KernelError with all independent mistakes, at most 20.
+    """The kernel defined by a Python function.
+    Names are looked up in the function's closure, in `frame_locals` (of the frame that defines it), in its globals and
+    in the builtins. Raises KernelError with all independent mistakes, at most 20.
     """
     tree, places = function_syntax(function)
     around = surroundings_of(function, frame_locals)
@@ -90,7 +89,7 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
 
 
 def _note_uses(uncalled: dict[PrimFunc, ast.FunctionDef], stmt: ast.FunctionDef, names: Mapping[str, object]) -> None:
-    """Forgets the kernels that `stmt` mentions."""
+    """Removes the kernels that `stmt` uses from `uncalled`."""
     if not uncalled:
         return
     mentioned = {node.id for node in ast.walk(stmt) if isinstance(node, ast.Name)}
@@ -141,13 +140,13 @@ def _dims(stmt: ast.Assign, expressions: Expressions) -> Mapping[str, object]:
 
 
 def _placed(error: KernelError, node: ast.AST, places: Places) -> KernelError:
-    """The same error, its messages pointing at `node` where they point at nothing."""
+    """The same error; messages without a location point at `node`."""
     span = places.span(node)
     return KernelError(*(each if each.span is not None else each.replaced(span=span) for each in error.messages))
 
 
 def _kernel(tree: ast.FunctionDef, places: Places, surroundings: Surroundings, evaluated: Evaluated) -> PrimFunc:
-    """The function that `tree` describes; `evaluated` is what Python has evaluated already."""
+    """The function defined by `tree`; `evaluated` has what Python has evaluated already."""
     surroundings = surroundings.of_kernel(tree.name)
     arguments = arguments_of(tree, places)
     types = CellTypes()
@@ -171,7 +170,7 @@ def _attempt(
     evaluated: Evaluated,
     types: CellTypes,
 ) -> tuple[PrimFunc, Sequence[Message]]:
-    """The function, as far as `types` are known, and what is wrong with it."""
+    """The function with the types known so far, and its mistakes."""
     body = Body(
         tree, places, surroundings, types, lambda scope: _invocation(scope, surroundings, types), gives_value=False
     )
@@ -201,7 +200,7 @@ def _attempt(
 
 
 def _granted(tree: ast.FunctionDef, body: Body) -> tuple[Permission, ...]:
-    """What the decorators of the kernel grant."""
+    """The permissions from the kernel's decorators."""
     from tirlite.dsl.permissions import granted
 
     found: list[Permission] = []
@@ -212,7 +211,7 @@ def _granted(tree: ast.FunctionDef, body: Body) -> tuple[Permission, ...]:
 
 def _invocation(scope: Scope, surroundings: Surroundings, types: CellTypes) -> Invoke:
     def invoke(callee: Callee, site: CallSite, position: Position) -> Steps[object]:
-        # Few kernels call others: what does that is loaded for those.
+        # A lazy import, as few kernels call others.
         from tirlite.dsl.invocation import Invocation
 
         return Invocation(scope, surroundings, types)(callee, site, position)

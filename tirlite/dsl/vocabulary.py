@@ -1,4 +1,4 @@
-"""Defines the words of the kernel language: what each name stands for, and how it is called. A closed set."""
+"""The closed set of words of the kernel language, and how each is called."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tirlite.record import record
 
 @record
 class Word:
-    """A name that means something inside kernels alone. Those of math have an `op`."""
+    """A name with a meaning inside kernels only. Math functions have an `op`."""
 
     name: str
     op: Op | None = None
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        """How it is written and what it means, as editors show it."""
+        """The signature and meaning of the word, for editors."""
         return help_on(self.name)
 
     def __call__(self, *args: object, **keywords: object) -> NoReturn:
@@ -54,7 +54,7 @@ class Grant(Word):
     """The word `allow`, which is a decorator of kernels as well: `@tl.allow("contract")` under `@tl.kernel`."""
 
     def __call__(self, *args: object, **keywords: object) -> Callable[[FunctionType], FunctionType]:  # type: ignore[override]
-        """What leaves a function as it is: what is granted is read from the source of the kernel."""
+        """A decorator that returns the function unchanged: permissions are read from the kernel's source."""
         return self._decorated
 
     def _decorated(self, function: FunctionType) -> FunctionType:
@@ -98,13 +98,13 @@ TYPES = {dtype.name: dtype for dtype in SCALARS}
 
 
 def __getattr__(name: str) -> Word:
-    """The words by name, for those who look into the module."""
+    """The words by name, as attributes of the module."""
     if name in WORDS:
         return WORDS[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-# What the builtins of Python mean in a kernel.
+# The meaning of Python's builtins in a kernel.
 BUILTINS: Mapping[object, object] = {
     builtins.range: RANGE,
     builtins.min: MIN,
@@ -124,18 +124,18 @@ class Namespace:
 
 TL = Namespace()
 
-# Every name behind `tl.`; vector types (`f32x4`) come on top.
+# Every name after `tl.`, without vector types (`f32x4`).
 NAMES: tuple[str, ...] = (*WORDS, *TYPES, *_HEADER)
 
 
 def named(name: str) -> object | None:
-    """What `tl.NAME` stands for inside a kernel, or None."""
+    """The meaning of `tl.NAME` inside a kernel, or None."""
     known = WORDS.get(name) or TYPES.get(name)
     return known or (Word(name) if name in _HEADER else dtype_of(name))
 
 
 def help_on(word: str) -> str:
-    """How `tl.WORD` is called, and below it what it means; empty where the stub does not define it."""
+    """The signature of `tl.WORD` and its docstring in the stub; empty if the stub does not define it."""
     node = _functions().get(word)
     if node is None:
         return ""
@@ -204,7 +204,7 @@ class MisplacedWord(Message):
 
 @record
 class CallSite:
-    """A call: what is called, the values of its arguments and keywords, and where they stand."""
+    """A call of a word: the values of its arguments and keywords, and their spans."""
 
     word: Word
     args: tuple[object, ...]
@@ -217,12 +217,12 @@ class CallSite:
         return called(self.word)
 
     def count(self, least: int, most: int | None, wanted: str, advice: str = "") -> None:
-        """Returns if the number of arguments fits."""
+        """Raises KernelError if the number of arguments is wrong."""
         if len(self.args) < least or (most is not None and len(self.args) > most):
             raise ArgumentCount(self.name, wanted, len(self.args), advice, span=self.span).error()
 
     def only(self, *keywords: str) -> None:
-        """Returns if there are no other keywords."""
+        """Raises KernelError for any other keyword."""
         for keyword, (_, span) in self.keywords.items():
             if keyword not in keywords:
                 known = f"it knows {', '.join(f'`{k}`' for k in keywords)}" if keywords else "it takes no keywords"
@@ -230,19 +230,19 @@ class CallSite:
                 raise UnknownKeyword(self.name, keyword, advice, span=span).error()
 
     def wrong(self, position: int, wanted: str) -> Exception:
-        """The error that an argument is not what belongs there."""
+        """The error for a wrong argument."""
         from tirlite.dsl.parameters import described
 
         return WrongArgument(self.name, wanted, described(self.args[position]), span=self.spans[position]).error()
 
 
 def called(word: Word) -> str:
-    """How a word is spelt."""
+    """The spelling of a word."""
     return word.name if word in (MIN, MAX, LEN, RANGE, PRINT) else f"tl.{word.name}"
 
 
 def misplaced(word: Word, span: Span) -> Exception:
-    """The error that `word` stands where it means nothing."""
+    """The error for a word where it has no meaning."""
     name = called(word)
     if word.name in LOOPS:
         args = '"threadIdx.x", 32' if word.name == "thread" else "n"
@@ -280,7 +280,7 @@ class CallArguments(Message):
 def bound(
     name: str, parameters: Sequence[str], defaults: Mapping[str, object], site: CallSite
 ) -> dict[str, tuple[object, Span]]:
-    """Parameter -> its value and where that stands, in the order of the parameters."""
+    """The value and the span for each parameter, in the order of the parameters."""
     signature = f"{name}({', '.join(parameters)})"
     if len(site.args) > len(parameters):
         problem = f"{name} takes {len(parameters)} arguments, not {len(site.args)}"

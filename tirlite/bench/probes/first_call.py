@@ -1,7 +1,9 @@
 # mypy: ignore-errors
 # Annotations like `tl.f32[n]` are not types to mypy.
-"""Prints seconds beyond NumPy: to import tirlite and make a kernel, of its first call, of both; and which modules that
-compile were loaded for that."""
+"""Prints the seconds that tirlite adds to NumPy's import: its own import with one kernel made, the first call, both.
+
+Also prints which of the modules that only compilation needs were loaded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes ResNet-50 with random weights as a file of ONNX, or prints what it takes from such a file to a result.
+"""Writes ResNet-50 with random weights to an ONNX file, or measures the time from such a file to the first result.
 
 python -m tirlite.bench.probes.network write FILE BLOCKS
 python -m tirlite.bench.probes.network run FILE
@@ -15,7 +15,7 @@ STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
 
 
 def write(path: str, most_blocks: int) -> None:
-    """The network, with no more than this many blocks in each of its stages. Source: He et al., 2016."""
+    """Writes the network, with at most `most_blocks` blocks in each of its stages. Source: He et al., 2016."""
     import numpy as np
     import onnx
     from onnx import helper, numpy_helper
@@ -61,7 +61,7 @@ def write(path: str, most_blocks: int) -> None:
 
 
 def run(path: str) -> dict[str, float]:
-    """Seconds from the import of tirlite to the result for one image, by the clock and of the processor."""
+    """Wall and CPU seconds from the import of tirlite to the result for one image; wall seconds of a second call."""
     import numpy as np
 
     image = np.ones((1, 3, 224, 224), np.float32)

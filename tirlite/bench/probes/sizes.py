@@ -1,10 +1,10 @@
 # mypy: ignore-errors
 # Annotations like `tl.f32[n]` are not types to mypy.
-"""Prints how long kernels take by the default schedule beside none, over pairs of extents, the worst pairs first.
+"""Compares kernels under the default schedule and under none, over pairs of extents; prints the worst pairs first.
 
 python -m tirlite.bench.probes.sizes [seconds for all pairs] [kernels...]
 
-Nothing that a schedule adds for large extents may cost small ones more than a tenth.
+A schedule made for large extents must not slow small ones down by more than a tenth.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _seconds(call: Callable[..., object], arrays: list[np.ndarray], times: int) 
 
 
 def ratio_of(scheduled: tl.Kernel, plain: tl.Kernel, arrays: list[np.ndarray], budget: float) -> float:
-    """The least time of the first kernel by that of the second, in turns, within so many seconds or three turns."""
+    """The first kernel's least time by the second's. They run in turns: for `budget` seconds, at least three times."""
     calls = (scheduled, plain)
     first = max(_seconds(call, arrays, 1) for call in calls)
     first = max(_seconds(call, arrays, 1) for call in calls)
@@ -132,7 +132,7 @@ def ratio_of(scheduled: tl.Kernel, plain: tl.Kernel, arrays: list[np.ndarray], b
 
 
 def ratios(names: list[str], budget: float) -> Iterator[tuple[float, str, int, int]]:
-    """The ratio of each kernel at each pair of extents."""
+    """The time ratio of each kernel at each pair of extents."""
     target = tl.Target.host(workers=1)
     rng = np.random.default_rng(0)
     for name in names:

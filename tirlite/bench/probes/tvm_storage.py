@@ -1,8 +1,8 @@
-"""Prints the bytes that TVM takes for the buffers of a table, or for the tensors between a model's operators.
+"""Prints the bytes that TVM allocates for the buffers of a table, or for the tensors between a model's operators.
 
-Of a table it is given a program that touches each buffer where its life begins and ends, in one statement each time,
-and what StorageRewrite leaves allocated is counted. A model goes through the passes that TVM has for a CPU, up to
-StaticPlanBlockMemory. It is a program of its own, as TVM brings an LLVM along.
+For a table, it makes a program that touches each buffer where its lifetime begins and ends, with one statement per
+time, and counts what StorageRewrite leaves allocated. A model goes through TVM's passes for a CPU, up to
+StaticPlanBlockMemory. This runs as a process of its own because TVM brings its own LLVM.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _allocated(tirx: Any, body: Any) -> int:
 
 
 def planned(model: Path) -> int:
-    """The bytes of the storages that Relax shares between the tensors of a model, its results apart."""
+    """The bytes of the storages that Relax shares between a model's tensors, without its results."""
     tvm, relax, onnx = import_module("tvm"), import_module("tvm.relax"), import_module("onnx")
     passes = import_module("tvm.relax.backend.cpu_generic.pipeline")
     module = import_module("tvm.relax.frontend.onnx").from_onnx(onnx.load(model), keep_params_in_input=False)

@@ -1,9 +1,9 @@
 # mypy: ignore-errors
 # Annotations like `tl.f32[n]` are not types to mypy.
-"""Prints the seconds from the source of a vector add to its first result, in a process that did nothing before.
+"""Prints the seconds from the source of a vector add to its first result, in a fresh process.
 
-NumPy, llvmlite and tirlite are imported before that, and told apart. What tirlite itself loads on the way counts. A
-second kernel finds all of that loaded. `first_call` counts the imports of tirlite and llvmlite, too.
+The imports of NumPy, llvmlite and tirlite come first and are timed one by one; what tirlite loads later counts as
+part of the result. A second kernel finds everything loaded. `first_call` counts the imports too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from time import perf_counter
 
 
 def measure() -> dict[str, dict[str, float]]:
-    """Seconds: the imports one by one, source to first result of two kernels, the first kernel's stages."""
+    """Seconds of each import, from source to first result of two kernels, and of the first kernel's stages."""
     laps = [perf_counter()]
     import numpy as np
 
