@@ -1,4 +1,4 @@
-"""Makes native code of a PrimFunc: LLVM text and object code."""
+"""Generates LLVM text and object code from a PrimFunc."""
 
 from typing import TYPE_CHECKING
 

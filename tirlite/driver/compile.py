@@ -65,7 +65,7 @@ class Compiler:
         """A kernel made of `func`, with options of its own: `tl.compile(f, strategy="exact", in_place=False)`.
 
         The passes run, and native code is made, when they are first needed. `allow` names permissions for the whole
-        function, as `tl.allow` does for a block. These are the options, which `rewrite.options.Options` tells more of:
+        function, as `tl.allow` does for a block. The options, with more about them in `rewrite.options.Options`:
 
         - `strategy`: how storage is planned, by name ("auto", "share", "pack", "exact", "none" and others) or by a
           function of your own from a `plan.Problem` to a `plan.Plan`;

@@ -68,14 +68,14 @@ class Kernel:
     those are allocated and returned, one array or a tuple in the order of the parameters. Those that are given are
     filled and not returned.
 
-    Native code is made at the first call, once, for all sizes; where these choose between two loop nests, as for small
-    and large matrices, each is compiled when a call needs it. Storage is planned for dims of at least 1 unless declared
-    otherwise; the first call in which such a dim is 0 makes a second version, and for arrays that no cache holds there
-    is another one of element-wise loops. A call that breaks any other fact of a dim is refused. Several threads may
-    call a kernel at a time, and it lets other Python threads run.
+    Native code is compiled once for all sizes, at the first call. If sizes choose between two loop nests, as for small
+    and large matrices, each is compiled when a call first needs it. Storage is planned for dims of at least 1 unless
+    declared otherwise; the first call with such a dim of 0 compiles a second version. Element-wise loops have another
+    version for arrays that exceed the caches. A call that breaks any other fact of a dim is refused. Several threads
+    may call a kernel at the same time, and it lets other Python threads run.
 
-    No access is out of bounds: what is not proved is checked, see docs/safety.md. Where conditions on dims and numbers
-    decide that, a call that does not meet them runs another version, with checks and with loops in order.
+    No access is out of bounds: what is not proved is checked, see docs/safety.md. If a proof needs conditions on dims
+    and numbers, a call that does not meet them runs another version, with checks and with loops in order.
 
     Raises CallTypeError and CallValueError for arguments that do not fit, KernelAssertionError for an assert that does
     not hold, KernelError at the first call for what cannot be compiled.
@@ -230,9 +230,9 @@ class Kernel:
     def profile(self, *args: object, **named: object) -> Profile:
         """How long each outermost loop takes in a call, the bytes that it moves, and its share of the machine's limit.
 
-        Calls the kernel up to 25 times, in about two seconds, each time on the same values: what it writes is
-        afterwards as it is after one call. A kernel that prints does so in each of them. Time stamps are code of their
-        own, compiled for this. Raises what a call raises.
+        Calls the kernel up to 25 times, for about two seconds, each time on the same values, so its outputs are those
+        of one call. A kernel that prints does so in each call. It is compiled again for this, with time stamps. Raises
+        what a call raises.
         """
         from tirlite.driver.profile import profile_of
 
@@ -361,7 +361,7 @@ class Kernel:
 
     @property
     def safety(self) -> SafetyReport:
-        """For each access how it stays in its buffer: proved, decided at entry, or checked where it stands."""
+        """How each access is kept in bounds: proved, decided at entry, or checked at the access."""
         from tirlite.driver.safety import safety_report
 
         with boundary:

@@ -57,7 +57,7 @@ class SafetyReport(Sequence[Assurance]):
         return len(self._rows)
 
     def count(self, how: object) -> int:
-        """How many accesses are "proved", "decided" at entry, "checked" where they stand, or "unchecked"."""
+        """The number of accesses that are "proved", "decided" at entry, "checked" at the access, or "unchecked"."""
         return sum(each.how == how for each in self._rows)
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 
 class Timing(Mapping[str, float]):
-    """Stage -> seconds; `note` says what is out of the ordinary. `print` shows a table in milliseconds."""
+    """Stage -> seconds; `note` reports anything unusual. `print` shows a table in milliseconds."""
 
     def __init__(self, stages: Iterable[tuple[str, float]], note: str = "") -> None:
         self._stages: dict[str, float] = {}

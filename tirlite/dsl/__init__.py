@@ -14,6 +14,6 @@ if TYPE_CHECKING:
     from tirlite.dsl.translate import Translation as Translation, parse as parse, translate as translate
 
     def __getattr__(name: str) -> Word:
-        """The words that mean something inside kernels alone: loops, declarations, functions."""
+        """The words that have a meaning only inside kernels: loops, declarations, functions."""
 else:
     __getattr__, __all__ = late_names(__name__, vocabulary=WORDS)

@@ -1,5 +1,4 @@
-"""Notes what a translation asked of the names around a kernel, so that a later process can tell whether it would be
-told the same."""
+"""Records what a translation looked up around a kernel, so that a later process can check that nothing has changed."""
 
 from __future__ import annotations
 

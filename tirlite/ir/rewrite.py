@@ -191,7 +191,7 @@ def _spanned(stmt: Stmt, span: Span) -> Stmt:
 def substitute(root: N, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer] | None = None) -> N:
     """`root` with variables and buffers replaced.
 
-    A buffer declared inside whose shape mentions what is replaced becomes a new buffer of the new shape.
+    A buffer declared in `root` whose shape mentions a replaced variable becomes a new buffer with the new shape.
     """
     return cast(N, rewrite(root, Substitution(variables, buffers or {}).rules()))
 

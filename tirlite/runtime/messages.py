@@ -1,4 +1,4 @@
-"""What a caller can do wrong: one message each, which names the parameter, what came, and what was wanted."""
+"""The messages for mistakes of callers: each names the parameter, what was passed, and what was expected."""
 
 from __future__ import annotations
 

@@ -40,10 +40,9 @@ class BadThreads(Message):
 @public
 def set_num_threads(count: int) -> None:
     """Limits the number of threads, the calling one included, that run a parallel loop in this process.
-
-    There are never more than the target of a kernel has workers, and than there are processors that the caller may use;
-    results do not depend on it. Until the first call, the environment variable TIRLITE_NUM_THREADS sets the limit.
-    Raises CallValueError for less than one.
+    The number never exceeds the workers of a kernel's target or the processors that the caller may use; results do not
+    depend on it. Until the first call, the environment variable TIRLITE_NUM_THREADS sets the limit. Raises
+    CallValueError for less than one.
     """
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_WORKERS:
         raise BadThreads("the number of threads", shown(count), MOST_WORKERS).error()

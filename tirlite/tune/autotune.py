@@ -118,7 +118,7 @@ def autotune(
     compiled, are refused; `refused` of the result counts the reasons, `report` tells all. The arrays that are passed
     are not changed: the kernel writes to copies.
 
-    No candidate is started after so many `seconds`, and Ctrl-C ends the search; both return the best so far. `map`
+    No candidate is started after `seconds`, and Ctrl-C ends the search; both return the best so far. `map`
     distributes candidates, as `Executor.map` does, each beside the best so far: see docs/cluster.md.
 
     Raises CallTypeError and CallValueError for arguments that do not fit, and if no candidate is valid.

@@ -22,7 +22,7 @@ n = tl.dim("n")
 
 @tl.kernel
 def add(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):
-    """What is called."""
+    """The kernel that is timed."""
     for i in range(n):
         z[i] = x[i] + y[i]
 

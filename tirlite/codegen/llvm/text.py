@@ -345,14 +345,14 @@ class FunctionText:
         return self.extract(vector, self.op("urem", first, Value(bits.dtype, str(lanes))))
 
     def load(self, dtype: DType, pointer: Value, more: str = "") -> Value:
-        """What lies at a pointer; `more` ends the instruction."""
+        """The value at a pointer; `more` is appended to the instruction."""
         return self.value(dtype, f"load {register_type(dtype)}, {pointer.typed}{more}", pointer)
 
     def store(self, value: Value, pointer: Value, more: str = "") -> None:
         self.effect(f"store {value.typed}, {pointer.typed}{more}", value, pointer)
 
     def prefetch(self, pointer: Value, *, level: int, writes: bool = False) -> None:
-        """Asks for the line of a pointer, into the cache of a level, to read it or to write there."""
+        """Prefetches a pointer's cache line into the given level, for reading or writing."""
         name = "llvm.prefetch.p0"
         self.module.declarations[name] = f"declare void @{name}(ptr, i32, i32, i32)"
         self.effect(f"call void @{name}({pointer.typed}, i32 {writes:d}, i32 {4 - level}, i32 1)", pointer)

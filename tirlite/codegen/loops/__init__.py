@@ -1,1 +1,1 @@
-"""What the code of a loop takes beside its body: what LLVM is told of it, its work, its polling, its stores."""
+"""Code generation for loops, apart from their bodies: hints for LLVM, work estimates, polling, prefetches, stores."""
