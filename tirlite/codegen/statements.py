@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from tirlite.codegen.workspace_layout import WorkerPart
     from tirlite.ir import assertion
 else:
-    ahead = LateModule("tirlite.codegen.loops.ahead")  # what tiles of sums take
-    gathers = LateModule("tirlite.codegen.gathers")  # what lanes that lie apart take
-    tiles = LateModule("tirlite.codegen.loops.tiles")  # what products of bytes take
-    polling = LateModule("tirlite.codegen.loops.polling")  # what loops take that may last long
-    assertion = LateModule("tirlite.ir.assertion")  # what a message shows
+    ahead = LateModule("tirlite.codegen.loops.ahead")  # only for tiles of sums
+    gathers = LateModule("tirlite.codegen.gathers")  # only for lanes that are not adjacent
+    tiles = LateModule("tirlite.codegen.loops.tiles")  # only for products of bytes
+    polling = LateModule("tirlite.codegen.loops.polling")  # only for loops that may run long
+    assertion = LateModule("tirlite.ir.assertion")  # only for messages with values
 
 # The iterations of a `while` between polls for signals, and the fewest statements of a loop body that is a tile.
 _BETWEEN, _TILE = 1 << 16, 6

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tirlite.runtime.quick import QuickCall
 
     Array: TypeAlias = npt.NDArray[Any]
-    # What looks at arguments before Python does, and the version that it runs.
+    # The functions in C that check arguments before Python does, and the version that each runs.
     QuickCalls: TypeAlias = tuple[tuple[QuickCall, "Version"], ...]
 
 

@@ -377,12 +377,12 @@ class Kernel:
     ) -> tuple[Path, ...]:
         """The paths of an object file, a C header and a CMake snippet, for programs without Python.
 
-        They are called `name` in C, and by it all that the object defines. `target` is "host", or a machine such as
-        "x86-64-v3" or "aarch64"; left out, the kernel's own. A network's constants go into the object, or into a file
-        that the caller maps.
+        `name` is the function's name in C; the object's other names begin with it. `target` is "host", or a machine
+        such as "x86-64-v3" or "aarch64"; left out, the kernel's own. A network's constants go into the object, or into
+        a file that the caller maps.
 
-        Raises KernelError for a kernel that takes memory as it runs, is planned for each shape, or calls a C function
-        by its address; CallValueError for a name that C does not take, and for an unknown target.
+        Raises KernelError for a kernel that allocates memory as it runs, is planned for each shape, or calls a C
+        function by its address; CallValueError for a name that is invalid in C, and for an unknown target.
         """
         from pathlib import Path
 

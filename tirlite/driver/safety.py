@@ -108,7 +108,7 @@ def _rows(facts: Facts, safety: Safety, *, unchecked: bool) -> Iterator[Assuranc
     judged = by_key((each.access.node, each) for each in safety.judged)
     for access in guarded_accesses(facts.func, facts.space):
         if not access.node.buffer.shape and not isinstance(access.node, View):
-            continue  # a local number: there is nothing beside it
+            continue  # a scalar, which has no other elements
         found = judged.get(access.node, [])
         verdict = next((kind for kind in _ORDER if any(each.verdict is kind for each in found)), Verdict.PROVED)
         if unchecked and found:

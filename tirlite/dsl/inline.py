@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tirlite.dsl import syntax
     from tirlite.dsl.syntax import Places
 else:
-    syntax = LateModule("tirlite.dsl.syntax")  # what is known from another process is not read
+    syntax = LateModule("tirlite.dsl.syntax")  # not needed for cached kernels
 
 
 class BadInlineParameter(Message):

@@ -239,7 +239,7 @@ def described(value: object) -> str:
         return "the type of an array"
     if isinstance(value, PrimFunc):
         return f"the kernel `{value.name}`"
-    from tirlite.dsl.inline import Inline  # messages alone ask
+    from tirlite.dsl.inline import Inline  # only for messages
 
     if isinstance(value, Inline):
         return f"the function `{value.name}`"

@@ -68,7 +68,7 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
     span = func.span
     scope = Names(func)
     scope.open()
-    # Shapes may mention dims, and scalar parameters in whatever place.
+    # Shapes may mention dims, and scalar parameters at any position.
     for var in (*func.dims, *(param for param in func.params if isinstance(param, Var))):
         scope.define(var, func, span)
     stack: list[_Step] = [func]

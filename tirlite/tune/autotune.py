@@ -23,7 +23,7 @@ from tirlite.show.status_line import StatusLine
 from tirlite.tune.contest import Candidate, Outcome, Share, Trial, Watch, around, beside, contest
 
 if TYPE_CHECKING:
-    # What `schedule=` takes.
+    # The values of `schedule=`.
     Given: TypeAlias = Schedule | Iterable[Pass] | Callable[[Schedule], object] | str | None
     Map: TypeAlias = Callable[[Callable[[Share], Outcome], Sequence[Share]], Iterable[Outcome]]
 

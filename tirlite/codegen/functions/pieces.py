@@ -15,7 +15,7 @@ from tirlite.ir.stmt import Allocate, AttrStmt, For, IfThenElse, Let, SeqStmt, S
 from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 
-LOOP_WEIGHT = 20  # what a loop costs LLVM, in statements
+LOOP_WEIGHT = 20  # LLVM's work on a loop, in statements
 LARGEST = 1000
 SMALLEST = 100  # a lighter part is not worth a call
 _AROUND_CALLS = frozenset((KernelCall, Allocate, View, Let, IfThenElse))

@@ -1,4 +1,4 @@
-"""Emits polls for signals in loops that may run long: one per so many iterations, counted over all runs of a loop."""
+"""Emits polls for signals in loops that may run long, at a fixed interval of iterations over all runs of a loop."""
 
 from __future__ import annotations
 
