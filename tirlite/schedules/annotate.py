@@ -13,10 +13,7 @@ from tirlite.schedules.step import Step, does_not_fit, with_loop
 
 @record
 class Annotate(Step):
-    """A remark about a loop, in the IR as `with tl.attr("pragma", text):` around it. It changes nothing.
-
-    Passes leave it where it is, and who reads the IR finds it there.
-    """
+    """Puts a remark around a loop, in the IR as `with tl.attr("pragma", text):`. Changes nothing else."""
 
     loop: LoopName
     text: str
@@ -29,7 +26,7 @@ class Annotate(Step):
 
 @record
 class Parallel(Step):
-    """A loop whose iterations may run at once. Refused where one may touch what another one writes."""
+    """Makes a loop parallel. Refused if it carries a dependence."""
 
     loop: LoopName
 
@@ -44,11 +41,11 @@ class Parallel(Step):
 
 @record
 class Nontemporal(Step):
-    """What a loop stores into a buffer by vectors goes past the caches, whatever the size of the buffer.
+    """Makes a loop's vector stores to a buffer bypass the caches, whatever the size of the buffer.
 
-    In the IR it is `with tl.attr(y, "nontemporal"):` around the loop; without it code does so for large results alone.
-    It never changes results. Refused where the loop reads the buffer, which would have to come back from memory. Only
-    x86-64 has such stores, of vectors at addresses that are multiples of 16; others stay as they are.
+    In the IR it is `with tl.attr(y, "nontemporal"):` around the loop; without it, generated code does so for large
+    results only. Never changes results. Refused if the loop reads the buffer, which would then come back from memory.
+    Only x86-64 has such stores, of vectors at addresses that are multiples of 16; other stores stay as they are.
     """
 
     buffer: BufferName

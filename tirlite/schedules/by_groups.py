@@ -19,11 +19,11 @@ from tirlite.rewrite.vectors.lanes import Lanes, NotVector, first_lanes
 
 @record(eq=False)
 class ByGroups:
-    """The loops that copy what is read for each of `terms`, of which the last goes by groups, and of `columns`.
+    """Generates the loops that pack the values of `load` by groups of terms, for each of `terms` and of `columns`.
 
-    The copy has an axis for each of the terms, and one for the groups of `whole` columns, which begin there at that of
-    the column `first`. What makes up the last group, and columns that are not there, are 0: they are left out by masks
-    where vectors are `masked`, and else what there is goes element by element.
+    The copy has an axis for each term loop, the last one counting groups, and one for the groups of `whole` columns,
+    starting at column `first`. Terms that fill up the last group, and columns that do not exist, are 0: by masked
+    vectors if `masked`, otherwise the elements that exist are copied one by one.
     """
 
     load: Load
@@ -35,13 +35,13 @@ class ByGroups:
     first: Expr = const(0, i64)
 
     def _place(self, index: Expr, lanes: int = 1) -> Expr:
-        """Where this many elements of a row of the copy lie, of all columns from this index on."""
+        """The index of `lanes` elements from `index` on in a row of the copy."""
         first = folded(Add(Mul(self.first, const(self.group, i64)), index))
         return first if lanes == 1 else Ramp.unit(first, lanes)
 
     @property
     def group(self) -> int:
-        """How many terms go together."""
+        """The number of terms in a group."""
         return 32 // self.copy.dtype.bits
 
     def copied(self) -> Iterator[Stmt]:
@@ -60,7 +60,7 @@ class ByGroups:
         yield from nested([*outer, *groups], *here).stmts
 
     def _group(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
-        """A group of terms from `top` on, of all columns: as vectors where all are there and lie side by side."""
+        """Copies the group of terms from `top` on, for all columns: by vectors if complete and contiguous."""
         columns, last = self.columns, self.terms[-1]
         stop = Add(columns.start, const(self.whole, i64))
         has_terms: list[Expr] = [LE(Add(top, const(self.group, i64)), last.stop)]
@@ -81,13 +81,13 @@ class ByGroups:
         yield from self._one_by_one(load, top, row)
 
     def _rows(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
-        """Whole vectors of columns, turned over in registers. Raises NotVector where they are no neighbours."""
+        """Copies whole vectors of columns, interleaved in registers. Raises NotVector if columns are not contiguous."""
         lanes = self._lanes()
         vectors = [as_kind(lanes.of(each), self.copy.dtype) for each in self._of_terms(load, top)]
         yield from self._together(vectors, row)
 
     def _some_of_rows(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
-        """The same with vectors of which the lanes of columns that are not there are off, and all of absent terms."""
+        """Like `_rows`, with masks for the columns that exist; all lanes of absent terms are off."""
         columns, kind = self.columns, self.copy.dtype.with_lanes(self.whole)
         count, vectors = folded(Sub(columns.stop, columns.start)), list[Expr]()
         for place, each in enumerate(self._of_terms(load, top)):
@@ -105,14 +105,14 @@ class ByGroups:
         return Lanes(self.whole, {columns.var: Ramp.unit(columns.start, self.whole)}, neighbours=True)
 
     def _of_terms(self, load: Load, top: Var) -> Iterator[Load]:
-        """What is loaded for each term of the group from `top` on."""
+        """The load for each term of the group from `top` on."""
         for place in range(self.group):
             made = substitute(load, {top: folded(Add(top, const(place, i64)))})
             assert isinstance(made, Load)
             yield made
 
     def _together(self, rows: list[Expr], row: tuple[Expr, ...]) -> Iterator[Stmt]:
-        """The vectors of a group's terms, stored so that those of a column lie together."""
+        """Stores the vectors of a group's terms, interleaved so that the terms of a column are contiguous."""
         vectors: list[Expr] = []
         for each in rows:
             kept = Var(f"{self.load.buffer.name}.row", each.dtype)
@@ -122,7 +122,7 @@ class ByGroups:
             yield Store(self.copy, (*row, self._place(const(place * self.whole, i64), self.whole)), vector)
 
     def _by_columns(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
-        """The group of each column as a vector. Raises NotVector where its terms are no neighbours."""
+        """Copies the group of each column as a vector. Raises NotVector if its terms are not contiguous."""
         columns, width = self.columns, self.whole
         lanes = Lanes(self.group, {top: Ramp.unit(top, self.group)}, neighbours=True)
         number = Var(f"{self.load.buffer.name}.{columns.var.name}")
@@ -138,7 +138,7 @@ class ByGroups:
         yield For(rest, first, const(self.group * width, i64), SeqStmt((zero,)))
 
     def _turned(self, vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
-        """Vectors of the lanes of some, a power of two, in turn."""
+        """Interleaves a power of two of vectors, lane by lane."""
         if len(vectors) == 1:
             return vectors
         even = yield from self._turned(vectors[::2])
@@ -152,7 +152,7 @@ class ByGroups:
         return made
 
     def _one_by_one(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
-        """The columns that there are, of the terms that there are."""
+        """Copies the columns and terms that exist element by element, after storing zeros."""
         columns, last = self.columns, self.terms[-1]
         number, place = Var(f"{self.load.buffer.name}.{columns.var.name}"), Var(f"{self.load.buffer.name}.place")
         index = Add(Mul(folded(Sub(number, columns.start)), const(self.group, i64)), place)
@@ -166,7 +166,7 @@ class ByGroups:
 
 
 def as_kind(value: Expr, kind: DType) -> Expr:
-    """A value as an element of a copy: of bytes with another sign, what is off by 128, as flipping one bit makes it."""
+    """A value converted to an element of a copy; a byte of the other sign is offset by 128, by flipping its top bit."""
     element = value.dtype.scalar
     if kind.bits == 8 and element != kind:
         value = BitXor(value, const(-128 if element.is_signed else 128, value.dtype))

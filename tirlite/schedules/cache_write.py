@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 
 @record
 class CacheRead(Step):
-    """The part of a buffer that the body of `at` reads, copied as the body begins, with the axes of the buffer.
+    """Copies the part of a buffer that the body of `at` reads, at the begin of the body, with the buffer's axes.
 
-    Along an axis it is what lies around the variable of a loop, so many elements, where that is a constant; else all of
-    the axis. The copy is an allocation as any other, `x.cached`, which the storage planner places, and the loops that
-    fill it are `x.axis0`, `x.axis1` and so on. Where loops read in an order of their own, `pack` copies in that order.
-
-    Refused where the body writes the buffer, or reads it by other names or by vectors.
+    Along an axis, the part is a window of constant extent around the variable of a loop, if there is one; else the
+    whole axis. The copy is an allocation `x.cached`, placed by the storage planner as any other; the loops that fill it
+    are `x.axis0`, `x.axis1` and so on. To copy in the order in which loops read, use `pack`. Refused if the body writes
+    the buffer, or reads it through views or by vectors.
     """
 
     buffer: BufferName
@@ -54,15 +53,15 @@ class CacheRead(Step):
 
 @record
 class CacheWrite(Step):
-    """What the body of `at` touches of a buffer that it writes, in a copy: loaded before, and stored after.
+    """Keeps the part of a buffer that the body of `at` updates in a copy, loaded before and stored after.
 
-    One element becomes a local scalar, so that it stays in a register. Of more the copy is a tile, `y.cached`, which
-    the storage planner places: along each axis what lies around the variable of a loop, so many elements, where that is
-    a constant; else all of the axis. The loops that load it are `y.axis0` and so on, those that store it
-    `y.axis0.stored`. Nothing is loaded where the body begins by storing all of it.
+    A single element becomes a local scalar, held in a register. A larger part becomes a tile `y.cached`: along each
+    axis a window of constant extent around the variable of a loop, if there is one; else the whole axis. The loops that
+    load it are `y.axis0` and so on, those that store it `y.axis0.stored`. A body that begins by setting all of it loads
+    nothing.
 
-    Refused where the body touches the buffer by other names or by vectors, where one element is not proved to be there
-    (of a tile those alone are copied that are), and where workers around would store what others have in their tiles.
+    Refused if the body uses the buffer through views or by vectors, if a single element is not proved in bounds (loops
+    over a tile are clipped to the buffer), and if parallel iterations would store each other's elements.
     """
 
     buffer: BufferName
@@ -89,7 +88,7 @@ class CacheWrite(Step):
     def _tiled(
         self, facts: Facts, buffer: Buffer, accesses: Sequence[Load | Store], around: tuple[For, ...]
     ) -> PrimFunc:
-        """The function with a tile of the buffer in the body of the innermost loop."""
+        """The function with a tile of the buffer in the body of the innermost of the loops `around`."""
         from tirlite.schedules.windows import tile
 
         at, part = around[-1], tile(facts, buffer, accesses, around)
@@ -112,7 +111,7 @@ def _is_set_first(body: SeqStmt, buffer: Buffer) -> bool:
 
 
 def _is_filled_first(facts: Facts, body: SeqStmt, part: Tile) -> bool:
-    """Whether a body begins with a nest that sets each element of a tile before it reads that."""
+    """Whether a body begins with a nest that sets every element of a tile before reading it."""
     nest: list[For] = []
     stmt = body.stmts[0]
     while isinstance(stmt, For) and stmt.step == 1 and stmt.body.stmts:

@@ -29,14 +29,13 @@ _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 @record
 class ComputeAt(Step):
-    """The nest of `loop`, which fills temporaries, inside of the loop `at`: for the elements that an iteration reads.
+    """Moves the nest of `loop`, which computes temporaries, into the loop `at`: each iteration computes what it reads.
 
-    The temporaries shrink to these, and are allocated there: from where a loop around stands, this many elements along
-    an axis, where that is a constant; else all of the axis. What neighbouring iterations read both is computed twice.
-    The loops of the nest are called `rows.i` then, after the first temporary. Values are those that they were.
-
-    Refused where anything but `at` reads the temporaries, where they have views, where the nest writes anything else or
-    sets an element more than once, and where what it reads is written before `at` has ended.
+    The temporaries are allocated there and shrink: along an axis to a window of constant extent that moves with a loop
+    around, if there is one. Elements that several iterations read are computed again in each. The loops of the nest
+    become `rows.i`, after the first temporary. Values do not change. Refused if anything but `at` reads the
+    temporaries, if they have views, if the nest writes anything else or sets an element twice, and if what it reads is
+    written before `at` ends.
     """
 
     loop: LoopName
@@ -49,7 +48,7 @@ class ComputeAt(Step):
         return _Move(facts, first, at, made, self.windows(facts)).apply(facts.func)
 
     def windows(self, facts: Facts) -> dict[For, Window]:
-        """For loops of the nest which elements an iteration of `at` needs. Raises KernelError where it is refused."""
+        """For each loop of the nest, the elements that an iteration of `at` needs. Raises KernelError if refused."""
         first = loop_named(facts.func, self.loop)
         around = chain_to(facts.func, self.at)
         between = self._between(facts.func, first, around)
@@ -66,7 +65,7 @@ class ComputeAt(Step):
         return self._windows(facts, made, nest, around)
 
     def _between(self, func: PrimFunc, first: For, around: tuple[For, ...]) -> tuple[Stmt, ...]:
-        """The statements after the nest up to the one that `at` stands in, that one too."""
+        """The statements from after the nest to the one that contains `at`."""
         stmts = block_of(func, first).stmts
         begin = stmts.index(first) + 1
         end = next((place for place, each in enumerate(stmts) if each in around), -1)
@@ -103,7 +102,7 @@ class ComputeAt(Step):
         return made
 
     def _demand_readers(self, made: Mapping[Buffer, Filled], first: For, at: For) -> None:
-        """Raises KernelError where a temporary is used but where the nest sets it, and where `at` reads it."""
+        """Raises KernelError unless the nest sets each temporary before reading it, and only `at` reads it too."""
         inside, reading = {*statements(first)}, {*statements(at)}
         for buffer, filled in made.items():
             for touch in filled.allocation.touches:
@@ -123,7 +122,7 @@ class ComputeAt(Step):
     def _windows(
         self, facts: Facts, made: Mapping[Buffer, Filled], nest: list[For], around: tuple[For, ...]
     ) -> dict[For, Window]:
-        """For each loop of the nest which elements an iteration of `at` needs, where that is known."""
+        """For each loop of the nest, the elements that an iteration of `at` needs, if known."""
         found: dict[For, Window] = {}
         for loop in nest:
             needed = [
@@ -145,20 +144,20 @@ class ComputeAt(Step):
 
 @record(eq=False)
 class Filled:
-    """A temporary, a store that sets an element, and for some axes the loop whose variable is the index along it."""
+    """A temporary, the store that sets its elements, and for some axes the loop whose variable is the index."""
 
     allocation: Allocation
     store: Store
     axes: dict[int, For]
 
     def sets_along_others(self, node: Load | Store) -> bool:
-        """Whether an access has the same indices along the axes that no loop of the nest goes along."""
+        """Whether an access has the store's index along every axis that has no loop of the nest."""
         pairs = enumerate(zip(node.indices, self.store.indices, strict=True))
         return all(axis in self.axes or structural_equal(*pair) for axis, pair in pairs)
 
 
 def _nest(first: For, made: Mapping[Buffer, Filled]) -> list[For]:
-    """The loops, from the outside in, whose variables are indices of all temporaries; the outermost one in any case."""
+    """The longest chain of loops whose variables are indices of all temporaries; at least the outermost loop."""
     chain = chain_from(first, *_PLAIN)
     while len(chain) > 1 and not all(chain[-1] in filled.axes.values() for filled in made.values()):
         chain.pop()
@@ -170,7 +169,7 @@ def _is_vector(node: Load | Store) -> bool:
 
 
 def _is_set_first(body: SeqStmt, buffer: Buffer) -> bool:
-    """Whether the first statement that has to do with a buffer sets an element, whatever that was."""
+    """Whether the first statement that uses a buffer is a store that does not read it."""
     for stmt in body.stmts:
         uses = [node for node in accesses_in(stmt) if node.buffer is buffer]
         if uses:
@@ -179,7 +178,7 @@ def _is_set_first(body: SeqStmt, buffer: Buffer) -> bool:
 
 
 class _Move:
-    """Puts the nest into the loop, and leaves nothing where it was."""
+    """Moves the nest into the loop."""
 
     def __init__(
         self, facts: Facts, first: For, at: For, made: Mapping[Buffer, Filled], windows: Mapping[For, Window]
@@ -217,7 +216,7 @@ class _Move:
         return Normalize()(result)
 
     def _moved(self, root: Node) -> Node:
-        """Accesses to temporaries as those to what is left of them."""
+        """Redirects accesses to the shrunk temporaries."""
 
         def moved(node: Load | Store) -> Node:
             small = self.small.get(node.buffer)
@@ -239,7 +238,7 @@ class _Move:
         return None if loop is None else self.windows.get(loop)
 
     def _part(self) -> SeqStmt:
-        """The nest, for what an iteration needs."""
+        """The nest, over the elements that one iteration needs."""
         first = next(iter(self.made)).name
         values: dict[Var, Expr] = {}
         loops: list[For] = []
@@ -261,7 +260,7 @@ class _Move:
         return nested(loops, body)
 
     def _lies_within(self, found: Window, loop: For) -> tuple[bool, bool]:
-        """Whether a window certainly begins where a loop does, or later, and ends where it does, or before."""
+        """Whether a window is proved to begin no earlier than a loop, and to end no later."""
         base = found.factor * self.space.size(found.base)
         room = base + found.low - self.space.size(loop.start), self.space.size(loop.stop) - base - found.high - 1
         lows = [ends(each)[0] if self.space.is_exact(each) else None for each in room]

@@ -24,20 +24,23 @@ from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 @record
 class Dots(Step):
-    """Products that loops inside of `at` sum up, by groups of terms: each group one `tl.dot` of two packed copies.
+    """Computes sums of products, in loops inside of `at`, by groups of terms: as `tl.dot` of two packed copies.
 
-    `axes` are the loops over terms, of which the last goes by groups, and then the one over columns. The operand that
-    varies with columns is copied as `at` begins, so that the group of a column lies together, and those of neighbours
-    side by side; columns to the next multiple of `whole` are 0. It is read where it lies, if it does so already: with
-    columns, a multiple of `whole`, and the terms of a group as its last two axes. With `once`
-    all of it is copied before `outside`, as it lies, for terms beside those of groups that move along columns. The
-    other operand is copied there too, or read where it lies, if its terms are neighbours there, fill groups and are of
-    the first type.
-    `types` are those of the copies: of 8 bits, or of 16. Where the first has another sign than what it copies it is off
-    by 128, and 128 times the sum of each column puts that right, in integers that wrap around as the sums do. What
-    makes up a group at the end is 0. Where it is `masked`, columns and terms that are not there are lanes that are off.
+    `axes` are the loops over terms, of which the last is grouped, and then the loop over columns. The right operand,
+    which depends on columns, is packed at the begin of `at`: each column's group is contiguous, next to those of the
+    neighbouring columns, and missing columns up to a multiple of `whole` are 0. It is read in place if its last two
+    axes are already columns, a multiple of `whole`, and the terms of a group. The left operand is packed before
+    `outside`, or read in place if its terms are contiguous, fill whole groups and have the first type. Missing terms of
+    the last group are 0.
 
-    Refused where the loops do not sum up products of two integers that fit the types, and as `pack` is.
+    `types`: the types of the copies, of 8 or of 16 bits. If the first has the other sign than the left operand, the
+    copy is offset by 128; adding 128 times the sum of each column corrects that, in integers that wrap around as the
+    sums do.
+    `once`: the right operand is packed whole, before `outside`, for other terms that move along columns (a
+    convolution).
+    `masked`: missing columns and terms are masked lanes.
+
+    Refused unless the loops sum products of two integers that fit the types, and where `pack` would be refused.
     """
 
     outside: LoopName
@@ -61,7 +64,7 @@ class Dots(Step):
 
 
 class _Made:
-    """What becomes of one nest."""
+    """Transforms one nest."""
 
     def __init__(
         self, step: Dots, facts: Facts, outside: For, around: Sequence[For], terms: tuple[For, ...], columns: For
@@ -112,7 +115,7 @@ class _Made:
         self.sums = Buffer(f"{other}.sums", self.store.buffer.dtype, (const(step.whole, i64),))
 
     def _product(self) -> tuple[Store, Load, Load]:
-        """The store that adds a product, and its operands: the second one varies with columns."""
+        """The store that adds a product, its left operand, and its right one, which depends on columns."""
         body = self.terms[-1].body.stmts if self.terms else ()
         store = body[0] if len(body) == 1 and isinstance(body[0], Store) else None
         update = None if store is None else update_of(store)
@@ -137,14 +140,14 @@ class _Made:
         return most
 
     def _lies_by_groups(self) -> bool:
-        """Whether the left operand needs no copy: whole groups of neighbours, in the type of the first."""
+        """Whether the left operand can be read in place: contiguous terms in whole groups, of the first type."""
         last, count = self.terms[-1], self.counts[-1]
         is_whole = isinstance(count, IntImm) and count.value % self.group == 0
         is_of_last = is_dense(self.left.indices, last.var) and not mentions(last.start, defined_in(self.outside.body))
         return is_whole and is_of_last and self.left.dtype == self.kinds[0]
 
     def _rows(self) -> dict[For, tuple[Expr, Expr]]:
-        """The loops that decide where the left operand is read, with all values that their variables take."""
+        """The loops that the left operand's indices depend on, besides terms, with the range of each variable."""
         own = SeqStmt((self.outside,))
         loops = {loop.var: loop for loop in statements_of(own, For)}
         defined, found = defined_in(own), dict[For, tuple[Expr, Expr]]()
@@ -164,7 +167,7 @@ class _Made:
         return found
 
     def func(self) -> PrimFunc:
-        """The function with the nest by groups."""
+        """The function with the nest computed by groups."""
         self._demand_readable()
         body = rewrite(self.at.body, {For: lambda loop: self._summed() if loop is self.terms[0] else loop})
         copied: tuple[Stmt, ...] = ()
@@ -181,7 +184,7 @@ class _Made:
         return with_loop(self.facts, self.outside, (*before, nest))
 
     def _demand_readable(self) -> None:
-        """Raises KernelError where a copy of an operand would not be what the loops read."""
+        """Raises KernelError if a copy of an operand might differ from what the loops read."""
         loops = [*self.terms, self.columns]
         loads_of_one(self.step, self.facts, self.right.buffer, self.at, loops)
         demand_axes(self.step, self.at, loops, self.right)
@@ -194,7 +197,7 @@ class _Made:
                 raise does_not_fit(self.step, f"an index of `{load.buffer.name}` is not proved to be in bounds")
 
     def _lefts(self) -> Iterator[Stmt]:
-        """The loops that copy the left operand, each of its rows filled up to whole groups."""
+        """The loops that pack the left operand, each row padded with zeros to whole groups."""
         from tirlite.schedules.by_groups import as_kind
 
         name, last = self.left.buffer.name, self.terms[-1]
@@ -212,7 +215,7 @@ class _Made:
         yield from nested(loops[:-1], body).stmts
 
     def _rights(self) -> Iterator[Stmt]:
-        """The loops that copy the columns of a panel, group by group."""
+        """The loops that pack the columns of a panel, group by group."""
         from tirlite.schedules.by_groups import ByGroups
 
         yield from ByGroups(
@@ -220,7 +223,7 @@ class _Made:
         ).copied()
 
     def _right_once(self) -> Iterator[Stmt]:
-        """The loops that copy all that the right operand is read of, as it lies there, by whole vectors of columns."""
+        """The loops that pack the whole right operand, by vectors of columns; the last one overlaps the one before."""
         from tirlite.schedules.by_groups import ByGroups
 
         name, whole = self.right.buffer.name, self.step.whole
@@ -235,7 +238,7 @@ class _Made:
         yield For(block, const(0, i64), width, SeqStmt((start, *copied)), step=whole)
 
     def _column_sums(self) -> Iterator[Stmt]:
-        """What the sums of columns add where the left operand is off: 128 times their terms."""
+        """Computes the correction of each column for a left operand that is offset: 128 times the sum of its terms."""
         if not self.is_off:
             return
         width, kind = self.step.whole, self.store.buffer.dtype.with_lanes(self.step.whole)
@@ -252,7 +255,7 @@ class _Made:
         yield Store(self.sums, (lanes,), Mul(sums, by))
 
     def _summed(self) -> tuple[Stmt, ...]:
-        """The loops over terms, the last one by groups, before them what puts the sum right."""
+        """The loops over terms, the last one by groups, after adding the correction."""
         element = Load(self.store.buffer, self.store.indices)
         own = {loop.var: Var(loop.var.name) for loop in self.terms}
         places = [own[loop.var] for loop in self.terms]
@@ -267,7 +270,7 @@ class _Made:
         return (corrected, *body.stmts)
 
     def _right(self, places: list[Var], first: Expr, columns: int) -> Load:
-        """The groups of this many columns, from the first one on, at places of terms."""
+        """Loads the groups of this many columns from the column `first` on, at these places of terms."""
         outer: list[Expr]
         column: Expr
         *outer, column = (*places, folded(Sub(first, self.columns.start)))
@@ -282,7 +285,7 @@ class _Made:
         return Load(self.rights, (*outer, Ramp.unit(start, self.group * columns)))
 
     def _left(self, own: dict[Var, Var], places: list[Var]) -> Load:
-        """The group of the left operand at places of terms: of its copy, or where it lies."""
+        """Loads the group of the left operand at these places of terms, from its copy or in place."""
         top = folded(Mul(places[-1], const(self.group, i64)))
         if self.is_in_place:
             whole = dict(zip(self.terms, (*places[:-1], top), strict=True))
@@ -294,7 +297,7 @@ class _Made:
 
 
 def operands(product: Expr) -> list[Load]:
-    """The two elements of narrow integers that are multiplied in a wider type; none for anything else."""
+    """The two narrow integer loads that are multiplied in i32; nothing for any other product."""
     factors = (product.a, product.b) if isinstance(product, Mul) else ()
     loads = [each.value for each in factors if isinstance(each, Cast) and isinstance(each.value, Load)]
     is_one = len(loads) == 2 and product.dtype == i32 and all(map(_is_narrow, loads))
@@ -302,7 +305,7 @@ def operands(product: Expr) -> list[Load]:
 
 
 def are_groups(load: Load, columns: For, terms: For) -> bool:
-    """Whether the last two axes of what is read are columns, and the terms of one group of each."""
+    """Whether the last two axes of a load are columns and the terms of one group."""
     buffer, group = load.buffer, i32.bytes // load.dtype.bytes
     if len(load.indices) < 2 or buffer.strides or terms.values != range(group):
         return False
@@ -312,7 +315,7 @@ def are_groups(load: Load, columns: For, terms: For) -> bool:
 
 
 def moves_along(load: Load, terms: Sequence[For], columns: For) -> bool:
-    """Whether other terms than the last, which goes along an axis, move along columns, the last of known axes."""
+    """Whether terms other than the last move along columns, the last axis, and the last term is an axis of its own."""
     *others, last = terms
     along = [index for index in load.indices if mentions(index, last.var)]
     is_from_0 = is_constant(last.start, 0)
@@ -326,7 +329,7 @@ def _is_narrow(load: Load) -> bool:
 
 
 def types_of(left: DType, right: DType, dots: Collection[str]) -> tuple[str, str] | None:
-    """The types of copies of two operands of which a processor with these has dot products; None where it has none."""
+    """The types of the copies that the processor's dot products `dots` take for operands of these types, if any."""
     turned = {i8: u8, u8: i8}.get(left, left)
     for first in (left, turned):
         if dot_name(first, right) in dots or dot_name(right, first) in dots:
@@ -337,5 +340,5 @@ def types_of(left: DType, right: DType, dots: Collection[str]) -> tuple[str, str
 
 
 def _fits(kind: DType, element: DType) -> bool:
-    """Whether a type has all values of another one."""
+    """Whether a type contains all values of another."""
     return kind.min <= element.min and element.max <= kind.max

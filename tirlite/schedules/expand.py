@@ -14,11 +14,10 @@ from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 @record
 class Expand(Step):
-    """A buffer that the body of `at` allocates, allocated before that loop, with a last axis for its iterations.
+    """Allocates a buffer of the body of `at` once before that loop, with a last axis for the iterations.
 
-    The iteration `i` has the elements `[..., i - start]`, so lanes that stand for iterations find theirs side by side.
-    It never changes results. Refused where the size differs between iterations, and for buffers that are looked at in
-    other ways than element by element.
+    Iteration `i` uses the elements `[..., i - start]`, so lanes of a vectorized loop find theirs side by side. Never
+    changes results. Refused if the size differs between iterations, and for buffers not used element by element.
     """
 
     buffer: BufferName
@@ -52,13 +51,13 @@ class Expand(Step):
 
 
 def _wide(buffer: Buffer, count: Expr) -> Buffer:
-    """The buffer for all iterations, which is no register's any more."""
+    """The buffer for all iterations; no longer in `local` scope, which stands for registers."""
     scope = "global" if buffer.scope == "local" else buffer.scope
     return replace(buffer, shape=(*buffer.shape, count), scope=scope)
 
 
 def _is_plain(body: SeqStmt, buffer: Buffer) -> bool:
-    """Whether a buffer is loaded and stored alone, by scalar indices."""
+    """Whether a buffer is only loaded and stored, by scalar indices."""
     for node in walk(body):
         if isinstance(node, Load | Store):
             if node.buffer is buffer and any(index.dtype.lanes > 1 for index in node.indices):

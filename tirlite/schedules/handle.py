@@ -57,9 +57,9 @@ class SeveralBuffers(Message):
 
 @record
 class LoopHandle:
-    """A loop by its name, or by a path of names of loops around it and its own, as `i/j`.
+    """A loop, by its name or by a path of enclosing loops' names, as `i/j`.
 
-    `place` tells several apart, in the order of the program; None where there is to be one alone.
+    `place` picks one of several that match, in program order; None requires that there is exactly one.
     """
 
     path: str
@@ -71,7 +71,7 @@ class LoopHandle:
 
 @record
 class BufferHandle:
-    """A buffer by its name, and by its `place` among those of that name, in the order of the program."""
+    """A buffer, by its name and its `place` among the buffers of that name, in program order."""
 
     name: str
     place: int
@@ -80,7 +80,7 @@ class BufferHandle:
         return f"s.buffer({self.name!r}, {self.place})"
 
 
-# A loop, or a buffer, by name, or by a handle.
+# How the methods of a schedule name a loop or a buffer.
 LoopName = str | LoopHandle
 BufferName = str | BufferHandle
 
@@ -91,7 +91,7 @@ def handle_of(name: LoopName) -> LoopHandle:
 
 
 def loops_around(func: PrimFunc) -> Iterator[tuple[For, tuple[For, ...]]]:
-    """Each loop with those around it, the outermost first, in program order."""
+    """Each loop with its enclosing loops, outermost first, in program order."""
     stack: list[tuple[Stmt, tuple[For, ...]]] = [(func.body, ())]
     while stack:
         stmt, around = stack.pop()
@@ -105,12 +105,12 @@ def loops_around(func: PrimFunc) -> Iterator[tuple[For, tuple[For, ...]]]:
 
 
 def loop_named(func: PrimFunc, name: LoopName) -> For:
-    """The loop that a handle stands for. Raises KernelError where there is none, or several."""
+    """The loop that a handle names. Raises KernelError if there is none, or several."""
     return chain_to(func, name)[-1]
 
 
 def chain_to(func: PrimFunc, name: LoopName) -> tuple[For, ...]:
-    """The loops around the one that a handle stands for, and that loop. Raises KernelError, too."""
+    """The loops around the one that a handle names, and that loop. Raises KernelError if there is none, or several."""
     handle = handle_of(name)
     *outer, last = map(identifier, handle.path.split("/"))
     every = [*loops_around(func)]
@@ -131,21 +131,22 @@ def chain_to(func: PrimFunc, name: LoopName) -> tuple[For, ...]:
 
 
 def _are_within(path: list[str], names: list[str]) -> bool:
-    """Whether the names of a path stand among others in this order."""
+    """Whether `names` contains the names of `path` in this order, with others in between or not."""
     rest = iter(names)
     return all(name in rest for name in path)
 
 
 def block_of(func: PrimFunc, stmt: Stmt) -> SeqStmt:
-    """The first block that a statement stands in."""
+    """The first block that contains a statement."""
     bodies = (body for each in statements(func.body) for body in each.bodies)
     return next(block for block in (func.body, *bodies) if stmt in block.stmts)
 
 
 def buffer_named(func: PrimFunc, name: BufferName, at: For | None = None) -> Buffer:
-    """The parameter, allocation or view of this name. Raises KernelError where there is none, or several.
+    """The parameter, allocation or view of this name. Raises KernelError if there is none, or several.
 
-    Of several a parameter is meant, or the only one from outside that the loop `at` uses.
+    Among several, a parameter has precedence, then the only one that is used by the loop `at` and declared outside of
+    it.
     """
     place, name = (name.place, name.name) if isinstance(name, BufferHandle) else (None, name)
     buffers = _buffers(func)
@@ -166,13 +167,13 @@ def buffer_named(func: PrimFunc, name: BufferName, at: For | None = None) -> Buf
 
 
 def name_of(func: PrimFunc, buffer: Buffer) -> BufferName:
-    """What a step calls a buffer: by its name, with a place where a parameter or another one before has that too."""
+    """How a step names a buffer: by its name alone, or by a handle if that name would mean another buffer."""
     alike = [each for each in _buffers(func) if identifier(each.name) == identifier(buffer.name)]
     is_plain = len(alike) < 2 or buffer not in alike or buffer in func.params
     return buffer.name if is_plain else BufferHandle(buffer.name, alike.index(buffer))
 
 
 def _buffers(func: PrimFunc) -> list[Buffer]:
-    """The parameters, allocations and views, in the order of the program."""
+    """The parameters, allocations and views, in program order."""
     buffers = func.arrays
     return [*buffers, *(stmt.buffer for stmt in statements(func.body) if isinstance(stmt, Allocate | View))]

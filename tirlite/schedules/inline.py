@@ -27,11 +27,11 @@ _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 @record
 class Inline(Step):
-    """A temporary of which each element is set by one nest of loops: computed wherever it is read, and not kept.
+    """Removes a temporary that one nest fills, computing its elements where they are read.
 
-    `t[i, j] = e(i, j)` for all elements, so that `t[i + 1, j]` is `e(i + 1, j)`. Refused where the nest sets anything
-    else, or not all elements, where elements are written elsewhere too, and where what the value is of is written
-    before it is read for the last time. Values are those that they were; what is read twice is computed twice.
+    If the nest sets `t[i, j] = e(i, j)` for all elements, `t[i + 1, j]` becomes `e(i + 1, j)`; an element read twice is
+    computed twice. Values do not change. Refused if the nest sets anything else or not all elements, if elements are
+    also written elsewhere, and if an operand is written before the last read.
     """
 
     buffer: BufferName
@@ -58,7 +58,7 @@ class Inline(Step):
         return Normalize()(result)
 
     def _nest(self, facts: Facts, allocation: Allocation) -> tuple[list[For], Store]:
-        """The loops that set all elements, and their one store. Raises KernelError where there are none."""
+        """The loops that set all elements, and their only store. Raises KernelError if there are none."""
         buffer = allocation.buffer
         stores = [touch for touch in allocation.touches if writes(touch)]
         for touch in stores[1:]:
@@ -81,7 +81,7 @@ class Inline(Step):
         return nest, store
 
     def _demand_steady(self, facts: Facts, allocation: Allocation, nest: list[For], store: Store) -> None:
-        """Raises KernelError, with the accesses, where a value would not be the one that was stored."""
+        """Raises KernelError, naming the accesses, if recomputing might give another value than the stored one."""
         buffer = allocation.buffer
         demand_any_order(self, nest[0])
         for touch in allocation.touches:
@@ -98,17 +98,17 @@ class Inline(Step):
 
 
 def _block(func: PrimFunc, buffer: Buffer) -> SeqStmt:
-    """The block that a buffer is allocated in."""
+    """The block that allocates a buffer."""
     blocks = (node for node in walk(func.body) if isinstance(node, SeqStmt))
     return next(each for each in blocks if any(isinstance(s, Allocate) and s.buffer is buffer for s in each.stmts))
 
 
 @record
 class InlineLets(Step):
-    """Lets that stand right in the body of a loop, each written in place of its name.
+    """Replaces the names that lets directly in the body of a loop define by their values.
 
-    A window's places are often named, as in `u = i + p - 1`; `pack` and `pack_padded` ask which loops an index is of.
-    What is read of memory keeps its name where the loop may write there, and beside anything but loops.
+    Indices of a window are often named, as in `u = i + p - 1`, while `pack` and `pack_padded` ask which loops an index
+    depends on. A value read from memory keeps its name if the loop may write there, or has statements other than loops.
     """
 
     loop: LoopName
@@ -131,7 +131,7 @@ class InlineLets(Step):
 
 
 def without_lets(stmts: Iterable[Stmt], stays: Callable[[Expr], bool] = is_steady) -> Iterator[Stmt]:
-    """The statements of a block with the values of its lets in their uses' place, where these stay what they are."""
+    """The statements of a block with the values of its lets substituted, for lets that `stays` accepts."""
     values: dict[Var, Expr] = {}
     for stmt in stmts:
         own = substitute(stmt, values) if values else stmt

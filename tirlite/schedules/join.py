@@ -28,12 +28,11 @@ from tirlite.sizes.unknown import ends as ends_of, is_nonnegative
 
 @record
 class Join(Step):
-    """One loop that does what the first of some loops does and then what the others do, so many iterations `behind` it.
+    """Joins consecutive loops into one: each iteration runs the first, then the others, delayed by `behind` iterations.
 
-    They stand in one block, with nothing but allocations and lets between them, and go up by 1. Where one of them does
-    not run in an iteration, a condition says so; the condition of a branch that holds nothing but one of them goes into
-    it. Refused where an access of a later one would come before one of an earlier one that it must come after. `behind`
-    is a number for all, or one for each.
+    The loops are in one block, with only allocations and lets between them, and have step 1. Where their ranges differ,
+    conditions guard the parts. A branch that contains only one of them moves inside of its loop. `behind` is one delay
+    for all others, or one for each. Refused if that reverses a dependence.
     """
 
     loops: tuple[LoopName, ...]
@@ -60,7 +59,7 @@ class Join(Step):
 
 
 def _with_conditions_inside(facts: Facts, loops: Sequence[For]) -> Facts:
-    """Facts of the function with the conditions of branches that hold one of some loops alone inside of that loop."""
+    """Facts of the function after moving each branch that contains only one of the loops into that loop."""
     moved: dict[Stmt, tuple[Stmt, ...]] = {}
     for branch in statements_of(facts.func.body, IfThenElse):
         only = branch.then_body.stmts[0] if len(branch.then_body.stmts) == 1 else None
@@ -70,7 +69,7 @@ def _with_conditions_inside(facts: Facts, loops: Sequence[For]) -> Facts:
 
 
 def can_be_passed(stmt: Stmt) -> bool:
-    """Whether a statement between two loops may as well stand before both."""
+    """Whether a statement between two loops may be moved before both."""
     if isinstance(stmt, Allocate):
         return not is_sized_by_load(stmt.buffer)
     return isinstance(stmt, Let) and is_steady(stmt.value)
@@ -78,7 +77,7 @@ def can_be_passed(stmt: Stmt) -> bool:
 
 @record(eq=False)
 class Joined:
-    """A loop, and the loops of a function that it is made of, each with how many iterations it runs behind."""
+    """A joined loop, and its original loops with their delays."""
 
     loop: For
     parts: tuple[tuple[For, int], ...]
@@ -89,12 +88,12 @@ class Joined:
         return cls(first, ((first, 0),))
 
     def placed(self, func: PrimFunc) -> PrimFunc:
-        """The function with the loop in the place of those that it is made of."""
+        """The function with the joined loop in place of the original ones."""
         loops = [loop for loop, _ in self.parts]
         return exchanged(func, {**dict.fromkeys(loops, ()), loops[-1]: (self.loop,)})
 
     def with_loop(self, step: object, facts: Facts, second: For, behind: int) -> Joined:
-        """The loop that does what one more loop does, too. Raises KernelError where that is not possible."""
+        """The joined loop after adding `second`, `behind` iterations late. Raises KernelError if refused."""
         for loop in (self.parts[0][0], second):
             demand_plain(step, loop)
             demand_any_order(step, loop)
@@ -115,8 +114,8 @@ class Joined:
 def _one_loop(first: For, second: For, shift: int, space: IndexSpace) -> tuple[For, bool] | None:
     """A loop in which each iteration of `second` runs `shift` iterations after the same one of `first`.
 
-    Also whether one of them runs under a condition, as the range holds both. None where a bound may wrap around or
-    change, so that it cannot be moved.
+    The flag says whether a part runs under a condition, since the range covers both loops. None if a bound may change
+    or overflow when shifted.
     """
     ends = ((first.start, 0), (first.stop, 0), (second.start, shift), (second.stop, shift))
     if any(isinstance(node, Load | Call) for end, _ in ends for node in walk(end)):
@@ -132,7 +131,7 @@ def _one_loop(first: For, second: For, shift: int, space: IndexSpace) -> tuple[F
     to_first, to_second = _is_least(after, high), _is_least(high, after)
     least = start if from_first else later if from_second else Min(start, later)
     most = stop if to_first else end if to_second else Max(stop, end)
-    # What was known of the variable of the first loop does not hold in a longer one.
+    # If the range grows, a new variable: facts about the first loop's one no longer hold.
     var = first.var if least is first.start and most is first.stop else Var(first.var.name, first.var.dtype)
     mine = first.body if var is first.var else substitute(first.body, {first.var: var})
     others = substitute(second.body, {second.var: shifted(var, -shift)})
@@ -166,7 +165,7 @@ def _guarded(body: SeqStmt, condition: Expr | None) -> SeqStmt:
 
 
 def _one_body(mine: SeqStmt, others: SeqStmt) -> SeqStmt:
-    """The statements of both, with one branch of two in a row with the same condition, which nothing inside changes."""
+    """The statements of both, merging two adjacent branches that have the same condition, unless it reads memory."""
     last, following = (*mine.stmts[-1:], None)[0], (*others.stmts[:1], None)[0]
     both = SeqStmt((mine, others))
     if not (isinstance(last, IfThenElse) and isinstance(following, IfThenElse)):

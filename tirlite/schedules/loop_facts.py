@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def is_block_of(inner: For, outer: For) -> bool:
-    """Whether a loop goes from the variable of another one up to its next value, or to the end of that loop."""
+    """Whether `inner` covers one block of `outer`: from its variable to its next value or its end."""
     stop = inner.stop
     return (
         inner.start is outer.var
@@ -36,7 +36,7 @@ def is_block_of(inner: For, outer: For) -> bool:
 
 
 def is_whole(loops: Sequence[For], last: For, lanes: int) -> bool:
-    """Whether a loop goes through whole blocks, of multiples of this many iterations, of one of these loops."""
+    """Whether `last` is sure to run a multiple of `lanes` iterations, as a block of one of these loops or not."""
     outer = next((each for each in loops if is_block_of(last, each)), None)
     if outer is None:
         count = last.count
@@ -45,7 +45,7 @@ def is_whole(loops: Sequence[For], last: For, lanes: int) -> bool:
 
 
 def has_whole_blocks(loops: Sequence[For], last: For, extent: Expr, lanes: int) -> bool:
-    """Whether an axis that a loop goes along, by blocks of one of these, has all of the last block, beyond its end."""
+    """Whether the last block of `last`, rounded up to `lanes`, stays within an axis of this extent."""
     outer = next((each for each in loops if is_block_of(last, each)), None)
     return (
         outer is not None
@@ -56,15 +56,12 @@ def has_whole_blocks(loops: Sequence[For], last: For, extent: Expr, lanes: int) 
 
 
 def is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
-    """Whether neighbouring values of a variable are neighbouring elements."""
+    """Whether consecutive values of `var` access consecutive elements."""
     return moved_by(indices[-1], var) == 1 and not mentions(indices[:-1], var)
 
 
 def is_in_bounds(func: PrimFunc, around: Sequence[For], access: Load | Store, where: Expr | None = None) -> bool:
-    """Whether all indices of an access are proved to be in bounds inside of these loops, wherever it stands there.
-
-    With `where` it stands only where that holds.
-    """
+    """Whether an access is proved in bounds at any place inside of these loops, given the condition `where`."""
     pairs = [*zip(access.indices, access.buffer.shape, strict=True)]
     known = {loop.var: loop for loop in around}
     given = () if where is None else tuple(conjuncts(where))
@@ -81,7 +78,7 @@ def is_in_bounds(func: PrimFunc, around: Sequence[For], access: Load | Store, wh
 
 
 def _is_range_of(index: Expr, extent: Expr, known: Mapping[Var, For]) -> bool:
-    """Whether an index is the variable of a loop over an axis, or over a block of it: that is quickly seen."""
+    """Whether an index is the variable of a loop over an axis or a block of it: a quick test before the proof."""
     loop = known.get(index) if isinstance(index, Var) else None
     if loop is None or loop.step < 1:
         return False
@@ -93,7 +90,7 @@ def _is_range_of(index: Expr, extent: Expr, known: Mapping[Var, For]) -> bool:
 
 
 def _is_said(index: Expr, extent: Expr, given: Sequence[Expr]) -> bool:
-    """Whether it is among what is given that an index is in bounds: a convolution asks that of what it pads."""
+    """Whether the conditions in `given` state that an index is in bounds, as those of a padded convolution do."""
     about = [
         each for each in given if is_steady(index) and isinstance(each, GE | LT) and are_equal((each.a,), (index,))
     ]
@@ -102,7 +99,7 @@ def _is_said(index: Expr, extent: Expr, given: Sequence[Expr]) -> bool:
 
 
 def least_of(expr: Expr) -> Iterator[Expr]:
-    """What an expression is the least of, at any depth."""
+    """The operands of nested `min`s, or the expression itself."""
     stack = [expr]
     while stack:
         node = stack.pop()
@@ -113,14 +110,14 @@ def least_of(expr: Expr) -> Iterator[Expr]:
 
 
 def _is_less(one: Expr, other: Expr) -> bool:
-    """Whether one is seen to be no more than the other: numbers, or the same."""
+    """Whether `one` is seen to be at most `other`: both are constants, or they are equal."""
     if isinstance(one, IntImm) and isinstance(other, IntImm):
         return one.value <= other.value
     return are_equal((one,), (other,))
 
 
 def trips(facts: Facts, loop: For) -> Expr | None:
-    """The most iterations that a loop has, as an expression that no loop decides; None where it is not known."""
+    """An upper bound on a loop's iterations, as an expression that is fixed before any loop; None if none is known."""
     from tirlite.sizes.poly import varies
 
     space = facts.space
@@ -133,15 +130,15 @@ def trips(facts: Facts, loop: For) -> Expr | None:
     exact = [count for count in known if isinstance(count, int)]
     if not known:
         return None
-    # Of a loop that never runs the bounds may have crossed.
+    # The start of an empty loop may be beyond its stop.
     most = space.extents.expr(maximum(0, min(exact) if exact else known[0]))
     return most if isinstance(most, IntImm) or is_steady(most) else None
 
 
 def lanes_before(start: Expr, stop: Expr, lanes: int) -> Expr:
-    """Which of this many lanes from `start` on lie before `stop`.
+    """The mask of the lanes from `start` on that lie before `stop`.
 
-    They are compared as numbers of 32 bits, of which as many fit into a vector as of most elements.
+    The comparison is in i32, so that a vector register holds as many lanes as for most element types.
     """
     left = Cast(i32, Min(folded(Sub(stop, start)), const(lanes, i64)))
     return LT(Ramp.unit(const(0, i32), lanes), Broadcast(left, lanes))

@@ -40,7 +40,7 @@ class StepBreaksOrder(Message):
 
 
 def breaks_order(step: object, dependence: Dependence) -> TirliteError:
-    """The error that names the accesses which forbid a step."""
+    """The error that names the two accesses whose dependence forbids a step."""
     steps = ", ".join(map(str, dependence.steps))
     earlier, later = dependence.source, dependence.sink
     return StepBreaksOrder(
@@ -54,7 +54,7 @@ def breaks_order(step: object, dependence: Dependence) -> TirliteError:
 
 
 def demand_temporaries(step: object, facts: Facts, buffers: Iterable[Buffer]) -> list[Allocation]:
-    """The allocations of buffers. Raises KernelError for one that is none, or may not be moved and reshaped."""
+    """The allocations of `buffers`. Raises KernelError unless each is a temporary that may be moved and reshaped."""
     from tirlite.analysis.allocations import temporaries
 
     known = {each.buffer: each for each in temporaries(facts)}
@@ -65,7 +65,7 @@ def demand_temporaries(step: object, facts: Facts, buffers: Iterable[Buffer]) ->
 
 
 def own_touches(step: object, facts: Facts, buffer: Buffer, at: For, *, written: bool = False) -> list[Touch]:
-    """What a loop does with a buffer, by its own name. Raises KernelError for others, and for writes if none may be."""
+    """A loop's accesses to a buffer; KernelError for accesses through a view, and for writes unless `written`."""
     root = facts.definitions.root(buffer)
     found = [touch for of, each in facts.touched_in(at).items() if of.buffer is root for touch in each]
     for touch in found:
@@ -75,7 +75,10 @@ def own_touches(step: object, facts: Facts, buffer: Buffer, at: For, *, written:
 
 
 def elements_touched(step: object, facts: Facts, buffer: Buffer, at: For, *, written: bool) -> list[Load | Store]:
-    """The loads and stores that this is. Raises KernelError for anything else, vectors among it, and for nothing."""
+    """The scalar loads and stores by which a loop uses a buffer.
+
+    Raises KernelError for any other access, for a buffer declared inside of the loop, and if there is none of the kind.
+    """
     if buffer in defined_in(at.body):
         raise does_not_fit(step, f"`{buffer.name}` is each iteration's own")
     touches = own_touches(step, facts, buffer, at, written=written)
@@ -92,7 +95,7 @@ def elements_touched(step: object, facts: Facts, buffer: Buffer, at: For, *, wri
 
 
 def demand_steady(step: object, facts: Facts, of: Node, stmts: Iterable[Stmt], but: Iterable[Buffer] = ()) -> None:
-    """Raises KernelError where statements may write what a node loads, other than from some buffers."""
+    """Raises KernelError if statements may write what `of` loads, except for loads from the buffers `but`."""
     from tirlite.analysis.loops.fusion import can_be_reordered
 
     root = facts.definitions.root
@@ -108,9 +111,9 @@ def demand_steady(step: object, facts: Facts, of: Node, stmts: Iterable[Stmt], b
 def demand_order(
     step: object, facts: Facts, first: For, second: For, behind: int = 0, *, but: Buffer | None = None
 ) -> None:
-    """Raises KernelError where one loop, in which the second runs behind the first, has accesses out of order.
+    """Raises KernelError if joining two loops, the second `behind` iterations late, would reverse a dependence.
 
-    Those of the first to `but` may be.
+    Dependences whose source accesses the buffer `but` are ignored.
     """
     from tirlite.analysis.loops.fusion import against
 
@@ -122,15 +125,17 @@ def demand_order(
 
 
 def carried(facts: Facts, loop: For, *, by_statement: bool = False) -> Iterator[Dependence]:
-    """The dependences that a loop carries; none, without a proof, where accesses have its variable along one axis."""
+    """The dependences that a loop carries; quickly none if all accesses use its variable along one axis."""
     touched = facts.touched_in(loop).values()
     if not all(_has_own_axis(each, loop) for each in touched if any(map(writes, each))):
         yield from facts.carried_by(loop, by_statement=by_statement)
 
 
 def moved_out(facts: Facts, loop: For, of: Iterable[For]) -> For:
-    """The loop as it runs outside of loops that were around it: in order where its iterations are independent in one
-    iteration of these, but not across them.
+    """The loop as it may run after moving out of the loops `of`.
+
+    A parallel or vectorized one becomes serial if a dependence carried by one of these connects different iterations of
+    it.
     """
     if loop.kind not in (ForKind.PARALLEL, ForKind.VECTORIZED):
         return loop
@@ -142,16 +147,16 @@ def moved_out(facts: Facts, loop: For, of: Iterable[For]) -> For:
 
 
 def demand_independent(step: object, facts: Facts, loop: For) -> None:
-    """Raises KernelError, with the accesses, where an iteration of a loop may touch what another one writes."""
+    """Raises KernelError, naming the accesses, if a loop carries a dependence."""
     for each in carried(facts, loop):
         raise breaks_order(step, each)
 
 
 def settled(step: object, made: PrimFunc, around: Sequence[For]) -> PrimFunc:
-    """What a step has made, in which reductions that are none any more run in order.
+    """The function that a step has made, with loops that no longer are reductions made serial.
 
-    `around` are the loops around it, whose variables are those of the function that it has made, too. Raises
-    KernelError, with the accesses, where workers touch there what others write.
+    `around` are the loops around the step's place, found again by their variables. Raises KernelError, naming the
+    accesses, if one of these is parallel and now carries a dependence.
     """
     asked = {loop.var for loop in around if loop.kind in (ForKind.PARALLEL, ForKind.REDUCE)}
     if not asked:
@@ -168,10 +173,10 @@ def settled(step: object, made: PrimFunc, around: Sequence[For]) -> PrimFunc:
 
 
 def _has_own_axis(touches: Iterable[Touch], loop: For) -> bool:
-    """Whether all accesses have the loop's variable as their index along one axis: that is quickly seen.
+    """Whether all accesses index one axis by the loop's variable, so that iterations are seen to be independent.
 
-    So have those with the variable of a loop inside that goes through blocks of this one's, as `split` makes them, and
-    those with the sum of one of these and what is the same in all iterations, and for all accesses.
+    The variable of an inner loop over a block of this one counts too, as does either plus a term that is the same in
+    all iterations and accesses.
     """
     own = {loop.var, *(each.var for each in statements_of(loop.body, For) if is_block_of(each, loop))}
     axes: set[tuple[Buffer, int, tuple[object, ...]]] | None = None
@@ -186,7 +191,7 @@ def _has_own_axis(touches: Iterable[Touch], loop: For) -> bool:
 
 
 def _behind(index: Expr, own: Container[object], loop: For) -> tuple[object, ...] | None:
-    """What one of a loop's own variables is added to in an index, equal for what is equal; None for other indices."""
+    """A key of the term added to one of the variables `own` in an index; None for an index of another form."""
     if index in own:
         return ()
     if not isinstance(index, Add):
@@ -205,9 +210,7 @@ def _behind(index: Expr, own: Container[object], loop: For) -> tuple[object, ...
 
 
 def demand_any_order(step: object, loop: For) -> None:
-    """Raises KernelError for a loop that prints, or has an index that is checked where it stands: iterations run in
-    order, so that what comes before a fault, or another line, stays before it.
-    """
+    """Raises KernelError for a loop that prints or checks an index: iterations must then run in order."""
     if next(prints_in(loop), None) is not None:
         raise does_not_fit(step, f"the loop over `{loop.var.name}` prints, so that iterations run in order")
     if has_check(loop):
@@ -218,7 +221,7 @@ def demand_any_order(step: object, loop: For) -> None:
 
 
 def orders(func: PrimFunc) -> Iterator[str]:
-    """For each loop whose iterations can't run at once, by workers or as lanes, the first reason for that."""
+    """For each serial loop that cannot be parallel or vectorized, a note with the first reason."""
     facts = Facts(func)
     for loop, _ in loops_around(func):
         if loop.kind is ForKind.SERIAL and not _has_vectors(loop) and (reason := _reason(facts, loop)):
@@ -245,7 +248,7 @@ def _reason(facts: Facts, loop: For) -> str:
 
 
 def _goes_along(loop: For, touch: Touch) -> bool:
-    """Whether a loop inside goes from element to element: each is combined in order, but many at once."""
+    """Whether an access moves with an inner loop: each element is reduced in order, but many elements at once."""
     inside = {each.var for each in statements_of(loop.body, For)}
     indices = touch.node.indices if isinstance(touch.node, Load | Store) else ()
     return mentions(indices, inside)

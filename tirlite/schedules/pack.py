@@ -45,20 +45,20 @@ from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 @record
 class Pack(Step):
-    """A copy of what the body of `at` reads of a buffer, made as it begins, with an axis for each of `axes`.
+    """Copies what the body of `at` reads of a buffer, at its begin, to a packed panel with one axis for each of `axes`.
 
-    `axes` are loops inside of `at`, the last one for neighbours in memory; element `(p, j)` of the copy is what is read
-    in the p-th and j-th iteration of theirs. What does not vary with the last axis is read where it is. The copy is an
-    allocation as any other, `b.packed`, which the storage planner places, once for each worker where `at` stands in a
-    parallel loop. Elements that no iteration reads, to the next multiple of `whole` along the last axis, are 0. The
-    loops that copy are `b.p` and `b.j`; where it is `masked` one vector takes the place of the last one, with a mask
-    where it may reach beyond the end, if its elements have 4 or 8 bytes and are neighbours; where the last one goes
-    over the ends of rows, as `fuse` makes it, one vector of each of these. A loop that goes by blocks is an axis with a
-    place for each of these: of blocks of the last axis, neighbours in memory are copied one after the other. With
-    `cast` what is read is converted to that type at once, and all that the body does with it is to convert it so.
+    `axes` are loops inside of `at`, the last one contiguous in the copy: element `(p, j)` is what iterations p and j of
+    two loops read. Loads that do not depend on the last axis stay. The copy is an allocation `b.packed` for the storage
+    planner, one per worker if `at` is in a parallel loop; the loops that fill it are `b.p` and `b.j`. An axis that is a
+    block loop has one place per block, and is copied inside of the others if its blocks are those of the last axis.
 
-    Refused where the body writes the buffer, reads it by several indices or by others than these loops decide, and
-    where an index is not proved to be in bounds: the copy reads all elements, whatever the body does.
+    `whole`: the last extent is rounded up to a multiple of this; elements that no iteration reads are 0.
+    `masked`: one vector, under a mask unless whole, replaces the last loop if elements are contiguous and have 4 or 8
+    bytes; if that loop crosses row ends, as `fuse` makes it, one vector for each row.
+    `cast`: elements are converted to this type as they are copied; the body may only read them converted so.
+
+    Refused if the body writes the buffer, reads it by several indices or ones that depend on other loops, and if an
+    index is not proved in bounds, since the copy reads every element.
     """
 
     buffer: BufferName
@@ -102,7 +102,7 @@ class Pack(Step):
 
 
 def extents_of(step: object, facts: Facts, loops: Iterable[For], whole: int) -> tuple[Expr, ...]:
-    """The shape of a copy with an axis for each loop, the last one in multiples of `whole`. Raises KernelError."""
+    """The shape of a copy with an axis per loop, the last a multiple of `whole`. Raises KernelError if unknown."""
     extents: list[Expr] = []
     for loop in loops:
         most = trips(facts, loop)
@@ -115,7 +115,7 @@ def extents_of(step: object, facts: Facts, loops: Iterable[For], whole: int) -> 
 
 
 def loads_of_one(step: object, facts: Facts, buffer: Buffer, at: For, loops: list[For]) -> list[Load]:
-    """Where the body reads the one element of a buffer that the last axis decides. Raises KernelError for others."""
+    """The body's loads of the one element of a buffer that the last axis selects. Raises KernelError for others."""
     inside = [*statements(at.body)]
     reads = [node for node in loads_in(at.body) if node.buffer is buffer]
     loads = [node for node in reads if _is_of(node, loops)] or reads
@@ -132,7 +132,7 @@ def loads_of_one(step: object, facts: Facts, buffer: Buffer, at: For, loops: lis
 
 
 def demand_axes(step: object, at: For, loops: list[For], load: Load, *, by_blocks: bool = False) -> None:
-    """Raises KernelError where these loops, inside of `at`, do not alone decide which element is read."""
+    """Raises KernelError unless the element that a load reads depends on these loops, inside of `at`, and no others."""
     inside = set(statements_of(at.body, For))
     defined = defined_in(at.body)
     if load.buffer in defined:
@@ -151,7 +151,7 @@ def demand_axes(step: object, at: For, loops: list[For], load: Load, *, by_block
 
 
 def _is_of(load: Load, loops: list[For]) -> bool:
-    """Whether the last of the loops decides which element is read."""
+    """Whether the element read depends on the last of the loops."""
     return not loops or any(mentions(index, loops[-1].var) for index in load.indices)
 
 
@@ -187,22 +187,22 @@ def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool, whole: 
 
 
 def _zeros(packed: Buffer, loops: list[For], width: IntImm, variables: dict[Var, Var] | None) -> SeqStmt:
-    """Stores 0 into the row of a copy that these variables say; where there are none into all rows.
+    """Stores 0 into the row of a copy at these variables; without variables, into all rows.
 
-    All rows stand before those that are copied, which may be turned over on the way.
+    All rows come before the copying, which may fill them in another order.
     """
     own = variables or {loop.var: Var(f"{packed.name.removesuffix('.packed')}.{loop.var.name}") for loop in loops}
     rows = _places(loops, [*own.values()], [substitute(loop.start, own) for loop in loops])[:-1]
-    # All of a row, as its length is known: of what is left of one, LLVM would make a call.
+    # Zero the whole row, whose length is constant: for just the rest of it, LLVM would emit a call of memset.
     rest = Var(f"{packed.name.removesuffix('.packed')}.rest")
     fill = SeqStmt((For(rest, const(0, i64), width, SeqStmt((Store(packed, (*rows, rest), const(0, packed.dtype)),))),))
     return fill if variables else _rows_of(fill, loops, own)
 
 
 def _by_rows(load: Load, packed: Buffer, loops: list[For], variables: dict[Var, Var]) -> tuple[Stmt, ...] | None:
-    """The loops that fill a copy of neighbours over the ends of rows: row by row, the lanes that lie in each.
+    """The loops that fill a copy whose last loop crosses row ends: row by row, a masked vector of the lanes in each.
 
-    None where the last loop goes over no rows, or lanes are no neighbours in them.
+    None if the last loop crosses no rows, or lanes in a row are not contiguous.
     """
     last, width, length = loops[-1], packed.shape[-1], _length_of_rows(load, loops[-1].var)
     if length is None or not _are_lanes(width) or any(mentions(e, variables) for e in (last.start, last.stop)):
@@ -230,7 +230,7 @@ def _by_rows(load: Load, packed: Buffer, loops: list[For], variables: dict[Var, 
     is_behind = GE(Ramp.unit(const(0, i32), lanes), first_lane)
     here = Let(on, BitAnd(is_behind, lanes_before(last.start, end, lanes)))
     rows = FloorDiv(last.start, length), Add(FloorDiv(Sub(last.stop, const(1, i64)), length), const(1, i64))
-    # Vectors of several rows meet while what they fill is in the first cache.
+    # Rows inside of the first loop: several vectors write one line of the copy while it is in the L1 cache.
     first, *others = loops
     within = SeqStmt((For(row, *rows, SeqStmt((here, *_rows_of(SeqStmt((store,)), others, variables).stmts))),))
     fill = IfThenElse(LT(folded(Sub(last.stop, last.start)), width), _zeros(packed, loops, width, None))
@@ -238,7 +238,7 @@ def _by_rows(load: Load, packed: Buffer, loops: list[For], variables: dict[Var, 
 
 
 def _has_rows_in_bounds(facts: Facts, around: Sequence[For], loops: list[For], load: Load) -> bool:
-    """Whether what the last loop reads over the ends of rows is proved to be in bounds, row by row."""
+    """Whether what the last loop reads across row ends is proved in bounds, row by row."""
     last, length = loops[-1], _length_of_rows(load, loops[-1].var)
     start = next((loop.start for loop in around if loop.var is last.start and loop.step > 0), last.start)
     if length is None or not isinstance(start, IntImm) or start.value < 0:
@@ -258,7 +258,7 @@ def _has_rows_in_bounds(facts: Facts, around: Sequence[For], loops: list[For], l
 
 
 def _rows_before(end: Expr, length: Expr, facts: Facts) -> Expr:
-    """How many rows of a length there are before an index, the last one in part."""
+    """The number of rows of a length up to an index, including a partial last one."""
     from tirlite.sizes import lower_bound
 
     if isinstance(end, Mul) and are_equal((end.b,), (length,)):
@@ -269,13 +269,13 @@ def _rows_before(end: Expr, length: Expr, facts: Facts) -> Expr:
 
 
 def _without_zero(count: Expr) -> Expr:
-    """What a loop from 0 on stops at, as often as this runs: below 0 it runs as at 0."""
+    """A loop count without `max(.., 0)`, which makes no difference to a loop that starts at 0."""
     is_least = isinstance(count, Max) and is_constant(count.b, 0)
     return count.a if isinstance(count, Max) and is_least else count
 
 
 def _length_of_rows(load: Load, var: Var) -> Expr | None:
-    """The length of rows where the quotient and the remainder by it are all that a load asks of a variable."""
+    """The row length, if a load uses a variable only in quotients and remainders by one and the same length."""
     parts = [node for index in load.indices for node in walk(index) if isinstance(node, FloorDiv | FloorMod)]
     lengths = [node.b for node in parts if node.a is var]
     uses = sum(node is var for index in load.indices for node in walk(index))
@@ -284,9 +284,9 @@ def _length_of_rows(load: Load, var: Var) -> Expr | None:
 
 
 def _rows_of(body: SeqStmt, loops: list[For], variables: dict[Var, Var]) -> SeqStmt:
-    """What is done for each row of a copy, in variables of its own.
+    """The loops around a row of a copy, over the copy's own variables.
 
-    Blocks of the last axis go right around it, so that neighbours in memory are read together.
+    Blocks of the last axis come innermost, so that contiguous memory is read together.
     """
     rows = sorted(loops[:-1], key=lambda loop: is_block_of(loops[-1], loop))
     return nested(
@@ -301,8 +301,9 @@ def _bounds(loop: For, variables: dict[Var, Var]) -> tuple[Expr, Expr]:
 def _vector(
     row: Load, last: For, start: Expr, stop: Expr, width: Expr, *, whole: bool
 ) -> tuple[Expr] | tuple[Let, Expr] | None:
-    """The elements of a row of a copy at once, and before them the lanes that are there, unless it is `whole`: beyond
-    the end it has 0. None where they are no neighbours, or too many.
+    """A row of a copy as one vector, 0 in masked lanes, after the let of its mask unless it is `whole`.
+
+    None if elements are not contiguous, or the width is no vector width.
     """
     if not _are_lanes(width):
         return None
@@ -316,19 +317,19 @@ def _vector(
 
 
 def _are_lanes(width: Expr) -> TypeGuard[IntImm]:
-    """Whether there are vectors with this many lanes."""
+    """Whether a vector can have this many lanes."""
     return isinstance(width, IntImm) and width.value >= 2 and not width.value & (width.value - 1)
 
 
 def _blocks(most: Expr, step: int) -> Expr:
-    """How many blocks of this many iterations there are at most."""
+    """The greatest number of blocks of `step` iterations."""
     if isinstance(most, IntImm):
         return const(-(-most.value // step), i64)
     return FloorDiv(Add(most, const(step - 1, i64)), const(step, i64))
 
 
 def _places(loops: Sequence[For], names: Sequence[Var], starts: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The indices of an element of a copy, in iterations of loops: how many come before, of these or of blocks."""
+    """The indices of an element of a copy: for each loop, the iterations or blocks before this one."""
     passed = [folded(Sub(name, start)) for name, start in zip(names, starts, strict=True)]
     return tuple(
         each if loop.step == 1 else folded(FloorDiv(each, const(loop.step, i64)))

@@ -57,21 +57,20 @@ from tirlite.sizes import substitute as with_sizes
 from tirlite.sizes.poly import Remainder, inside_out
 from tirlite.sizes.unknown import unknowns_in
 
-# This many iterations that decide nothing read what the first cache still holds when they read next to it: rows of an
-# image lie a power of two apart where its extents are one, and a cache has few places for these.
+# Block size of a loop that the condition and the place do not depend on: the lines that these iterations read are used
+# again before L1 evicts them. Image rows a power of two apart share few cache sets, so a larger block would not fit.
 _BLOCK = 8
 
 
 @record
 class PackPadded(Step):
-    """A copy of what the body of `at` reads of a buffer where a condition holds, and of a constant where it does not.
+    """Packs what the body of `at` reads under a condition, with the constant that is used otherwise: padding.
 
-    What `pack` does for what is always read this does for a conditional expression: `x[i + p] if i + p < n else 0`.
-    The copy has an axis for each of `axes`, the last one for neighbours in memory, to the next multiple of `whole`. It
-    is filled a vector at a time, under a mask: which lanes lie inside and where is computed once for eight iterations
-    of a loop that decides neither. Lanes that lie in one row, all inside, are loaded as they lie there.
-
-    Refused as `pack` is, and where the buffer is read outside of such an expression too.
+    Like `pack`, for a conditional expression such as `x[i + p] if i + p < n else 0`. The copy has an axis for each of
+    `axes`, the last one contiguous and rounded up to a multiple of `whole`. It is filled by masked vectors; the mask
+    and the addresses are computed once for eight iterations of a loop that they do not depend on. Lanes that are in one
+    row, all in bounds, are loaded by a plain vector. Refused as `pack` is, and if the buffer is also read in another
+    way.
     """
 
     buffer: BufferName
@@ -107,7 +106,7 @@ class PackPadded(Step):
         return with_loop(facts, at, (at.replaced(body=SeqStmt((Allocate(packed, span=at.span), *copy, *body.stmts))),))
 
     def _choice(self, at: For, loops: Sequence[For], load: Load) -> Call:
-        """The conditional expression that is packed. Raises KernelError where there is none that can be."""
+        """The conditional expression that is packed. Raises KernelError if none can be."""
         choice = next((node for node in walk(at.body) if isinstance(node, Call) and is_choice_of(node, load)), None)
         if choice is None:
             raise does_not_fit(self, f"`{load.buffer.name}` is not read by a conditional expression")
@@ -120,20 +119,20 @@ class PackPadded(Step):
 
 
 def is_choice_of(node: Call, load: Load) -> bool:
-    """Whether this is a load, or its value in another type, where a condition holds."""
+    """Whether this is a conditional expression whose value is a load, converted or not."""
     read = node.args[1] if node.op is Op.IF_THEN_ELSE else None
     return bool(structural_equal(read.value if isinstance(read, Cast) else read, load)) if read is not None else False
 
 
 class _Copy:
-    """The statements that fill a copy of a conditional expression, in variables of its own."""
+    """Generates the statements that fill a copy of a conditional expression, over variables of its own."""
 
     def __init__(self, facts: Facts, load: Load, packed: Buffer, loops: Sequence[For], choice: Call) -> None:
         self._facts, self._packed, self._loops, self._source = facts, packed, loops, load.buffer
         self._inside, _, self._other = choice.args
         self._load = load
         self._own = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops}
-        # Axes from the first on along which lanes lie are seen as one.
+        # The axes from the first one that depends on the lane on are flattened.
         first = next(axis for axis, index in enumerate(load.indices) if mentions(index, loops[-1].var))
         self._row, self._place, extent = load.indices[:first], load.indices[first], load.buffer.shape[first]
         for index, inner in zip(load.indices[first + 1 :], load.buffer.shape[first + 1 :], strict=True):
@@ -163,7 +162,7 @@ class _Copy:
             value = Select(on.var, value, Broadcast(self._other, width.value))
         places = [folded(Sub(self._own[loop.var], self._of(loop.start))) for loop in self._loops[:-1]]
         store = Store(self._packed, (*places, Ramp.unit(0, width.value)), value)
-        # Loops that decide neither whether lanes lie inside nor where stand inside of the others.
+        # Loops that neither the mask nor the place depends on come innermost.
         decide = [each for each in self._loops[:-1] if mentions((self._inside, self._place), each.var)]
         rest = [each for each in self._loops[:-1] if each not in decide]
         around, inside = self._in_blocks([*map(self._head, decide)], [*map(self._head, rest)])
@@ -177,21 +176,20 @@ class _Copy:
         yield from nested(around, *filled).stmts
 
     def _in_one_row(self, start: Expr, stop: Expr, width: int) -> OneRow | None:
-        """Where lanes are read as they lie, if that is quicker: a line of neighbours loads as fast under a mask."""
+        """The plain vector load of lanes in one row; None if all are contiguous: masked loads are as fast then."""
         if self._is_line():
             return None
         indices = tuple(map(self._of, self._load.indices))
         return one_row(self._own[self._loops[-1].var], start, stop, width, self._of(self._inside), indices)
 
     def _head(self, loop: For) -> For:
-        """A loop over the copy's own variable, around nothing."""
+        """A loop with an empty body over the copy's own variable."""
         return For(self._own[loop.var], self._of(loop.start), self._of(loop.stop), SeqStmt())
 
     def _in_blocks(self, decide: list[For], rest: list[For]) -> tuple[list[For], list[For]]:
-        """The loops around what is decided, and those inside of it, with which nothing changes.
+        """The loops outside of the mask's computation, and those inside, of which it is independent.
 
-        Each iteration of the former reads what lies next to what others read, so the first of the latter goes by blocks
-        around all.
+        The first of the latter goes by blocks around all, since iterations of the former read neighbouring memory.
         """
         if not decide or not rest or not self._is_worth_blocks(rest[0]):
             return decide, rest
@@ -201,7 +199,7 @@ class _Copy:
         return [first.replaced(var=block, step=_BLOCK), *decide], [first.replaced(start=block, stop=end), *others]
 
     def _is_worth_blocks(self, loop: For) -> bool:
-        """Whether a loop has more iterations than a block, or may have, and no other loop decides how many."""
+        """Whether a loop may have more iterations than a block, and its bounds are independent of other loops."""
         if any(mentions(bound, self._own.values()) for bound in (loop.start, loop.stop)):
             return False
         count = loop.count
@@ -211,7 +209,7 @@ class _Copy:
         return substitute(expr, self._own)
 
     def _quotients(self, lanes: Lanes, exprs: tuple[Expr, ...]) -> tuple[list[Let], list[Expr]]:
-        """Lets for divisions that the last axis alone decides, which take long, and the expressions over these."""
+        """Lets for divisions, which are slow, that only depend on the last axis, and the expressions using them."""
         moving = {self._own[self._loops[-1].var]}
         others = [self._own[loop.var] for loop in self._loops[:-1]]
         found: list[tuple[Expr, Var]] = []
@@ -235,7 +233,7 @@ class _Copy:
         return lets, [each for each in made if isinstance(each, Expr)]
 
     def _where(self, lanes: Lanes, start: Expr, place: Expr) -> tuple[tuple[Stmt, ...], Expr]:
-        """The indices of the lanes along the axes that are seen as one, and what must stand before."""
+        """The index of the lanes along the flattened axes, after the statements that compute it."""
         if self._is_line():
             first = substitute(self._of(self._place), {self._own[self._loops[-1].var]: start})
             return (), Ramp.unit(folded(first), lanes.lanes)
@@ -243,7 +241,7 @@ class _Copy:
         return (places,), places.var
 
     def _is_line(self) -> bool:
-        """Whether neighbours along the last axis are neighbours in memory, over the ends of rows too."""
+        """Whether consecutive places of the last axis are contiguous in memory, even across row ends."""
         space, column = self._facts.space, self._loops[-1]
         rest = space.size(self._place) - space.size(column.var)
         known = {atom: atom.definition() for atom in inside_out(rest) if isinstance(atom, Remainder)}
@@ -252,7 +250,7 @@ class _Copy:
 
 
 def _again(loops: Sequence[For], stmt: Stmt) -> tuple[Stmt, ...]:
-    """A statement inside of the same loops over other variables."""
+    """A statement inside of copies of these loops with new variables."""
     fresh = {loop.var: Var(loop.var.name, i64) for loop in loops}
     heads = [
         loop.replaced(var=fresh[loop.var], start=substitute(loop.start, fresh), stop=substitute(loop.stop, fresh))
@@ -262,13 +260,13 @@ def _again(loops: Sequence[For], stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 def _is_nothing(value: Expr) -> bool:
-    """Whether a constant is what lanes that are off load."""
+    """Whether a constant is what masked lanes load anyway: +0."""
     return isinstance(value, IntImm | FloatImm) and value.value == 0 and copysign(1, value.value) > 0
 
 
 @record(eq=False)
 class OneRow:
-    """What must stand before, when lanes lie in one row and inside, and the indices of what they read there."""
+    """A vector load of lanes in one row: lets to put before, the condition for it, and the indices to load."""
 
     lets: tuple[Let, ...]
     holds: Expr
@@ -276,9 +274,9 @@ class OneRow:
 
 
 def one_row(place: Var, start: Expr, stop: Expr, width: int, inside: Expr, indices: tuple[Expr, ...]) -> OneRow | None:
-    """What holds for the places from `start` on, of those before `stop`; None where no rows, or no bounds, are seen.
+    """The plain vector load for the places from `start` to `stop`, if in one row and in bounds; None if not seen.
 
-    `inside` and `indices` are of one `place`, by its row and its column alone.
+    `inside` and `indices` depend on `place` by its row and its column only.
     """
     found = [node for expr in (inside, *indices) for node in _parts(expr, place)]
     columns = [node.b for node in found if isinstance(node, FloorMod)]
@@ -324,7 +322,7 @@ def _parts(expr: Expr, place: Var) -> Iterator[FloorDiv | FloorMod]:
 
 
 def _bounds(condition: Expr, lanes: Lanes) -> Iterator[Expr]:
-    """The comparisons that all hold where a condition does, of values that rise or fall from lane to lane."""
+    """The comparisons of a conjunction, of values monotonic in the lane. Raises NotVector for other conditions."""
     if isinstance(condition, And):
         yield from _bounds(condition.a, lanes)
         yield from _bounds(condition.b, lanes)

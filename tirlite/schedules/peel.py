@@ -17,10 +17,11 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 
 @record
 class Peel(Step):
-    """The `first` and the `last` iterations of a loop in loops before and after it: `i.first` and `i.last`.
+    """Peels the `first` and `last` iterations of a loop into loops before and after it: `i.first` and `i.last`.
 
-    Without numbers they are those that ask for the ends of what they access, as `x[max(i - 1, 0)]` does, at most 32 at
-    either end: `PartitionLoops` peels wherever that pays. It never changes results.
+    If neither is given, these are the iterations for which conditions test the ends of arrays, as in
+    `x[max(i - 1, 0)]`, at most 32 at each end; the pass `PartitionLoops` peels these wherever it pays. Never changes
+    results.
     """
 
     loop: LoopName
@@ -38,7 +39,7 @@ class Peel(Step):
         return with_loop(facts, loop, (*before, middle, *(() if last is None else (named(last, ".last"),))))
 
     def _parts(self, loop: For, facts: Facts) -> tuple[For | None, For, For | None]:
-        """The loops over what comes first, if anything does, what lies between, and what comes last."""
+        """The loops over the first iterations, if any, the middle, and the last iterations, if any."""
         if not (self.first or self.last):
             edges = Edges(loop, facts)
             if not (edges.begins or edges.ends):

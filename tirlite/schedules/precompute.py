@@ -26,11 +26,11 @@ _KINDS = (ForKind.SERIAL, ForKind.REDUCE)
 
 @record
 class Precompute(Step):
-    """The first elementary function that each iteration of a loop computes, in a loop of its own before it.
+    """Moves the first elementary function that each iteration of a loop computes into a loop of its own before it.
 
-    The values are kept in a temporary, called after the function, and its loop `exp.j`. Later loops in the same body,
-    and inside of those, that have the same bounds and compute the same read it. Refused where something writes what the
-    function is of before the last of these, and where some iterations do without it.
+    The values are stored in a temporary named after the function, by a loop `exp.j`. Later loops in the same block,
+    nested or not, with the same bounds read it where they compute the same. Refused if an operand may be written before
+    the last of these, and if some iterations do not compute the function.
     """
 
     loop: LoopName
@@ -65,7 +65,7 @@ class Precompute(Step):
         return Normalize()(result)
 
     def _using(self, stmt: Stmt, loop: For, value: Call, kept: Buffer, users: list[For]) -> Stmt:
-        """A statement with the value read where it was computed."""
+        """A statement that reads the stored values instead of computing them."""
         places: dict[Node, Load] = {}
         for each in users:
             if each in {*_loops(stmt)}:
@@ -83,7 +83,7 @@ class Precompute(Step):
 
 
 def _functions(body: SeqStmt) -> Iterator[Call]:
-    """The elementary functions that each iteration computes, the outermost ones first."""
+    """The elementary functions that every iteration computes, outermost first."""
     for stmt in body.stmts:
         if not isinstance(stmt, Store):
             continue
@@ -92,7 +92,7 @@ def _functions(body: SeqStmt) -> Iterator[Call]:
             node = stack.pop()
             if isinstance(node, Call) and node.op.takes_fast and node.dtype.lanes == 1:
                 yield node
-            # Of these some operands may not be computed.
+            # These may not evaluate all operands.
             elif not isinstance(node, And | Or | LetExpr) and not (
                 isinstance(node, Call) and node.op is Op.IF_THEN_ELSE
             ):
@@ -100,7 +100,7 @@ def _functions(body: SeqStmt) -> Iterator[Call]:
 
 
 def _loops(stmt: Stmt) -> Iterator[For]:
-    """The loops in a statement, and it if it is one, that run in order."""
+    """The loops in a statement, itself included."""
     return (each for each in statements_of(stmt, For))
 
 
@@ -110,7 +110,7 @@ def _has_bounds(one: For, other: For) -> bool:
 
 
 def _equals(user: For, loop: For, value: Call) -> Iterator[Call]:
-    """Where a loop computes, of its own variable, what another one does."""
+    """The calls in `user` that compute, of its variable, what `value` is of `loop`'s."""
     wanted = substitute(value, {loop.var: user.var})
     for node in walk(user.body):
         if isinstance(node, Call) and node.op is value.op and structural_equal(node, wanted):

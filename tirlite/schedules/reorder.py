@@ -16,11 +16,11 @@ from tirlite.schedules.step import Step, demand_nothing_beside, demand_plain, do
 
 @record
 class Reorder(Step):
-    """The loops in the order in which they are given, from the outside in.
+    """Reorders perfectly nested loops into the order given, from the outside in.
 
-    They stand one inside of the other, with nothing beside. Refused where an access would come before one that it must
-    come after, but for what reductions combine: these may be regrouped. A parallel loop runs in order where its
-    iterations depend on each other across a loop that comes inside of it.
+    Refused if that reverses a dependence, other than one between updates of a reduction, which may be regrouped. A
+    parallel loop becomes serial if a dependence carried by a loop that moves inside of it connects different
+    iterations.
     """
 
     loops: tuple[LoopName, ...]
@@ -39,7 +39,7 @@ class Reorder(Step):
         demand_any_order(self, nest[0])
         for place, loop in enumerate(nest):
             moved = [each for each in loops[: loops.index(loop)] if each in nest[place + 1 :]]
-            # What an outer loop carries stays in order where no other one comes before it.
+            # A dependence carried by `loop` stays in order if no inner loop moves outside of it.
             for each in carried(facts, loop) if moved else ():
                 if _is_turned(each, loops):
                     raise breaks_order(self, each)
@@ -59,24 +59,22 @@ class Reorder(Step):
 
 
 def _is_turned(dependence: Dependence, order: list[For]) -> bool:
-    """Whether the sink might come before the source once the loops have this order."""
+    """Whether a dependence may be reversed once the loops are in this order."""
     steps = dict(zip(dependence.loops, dependence.steps, strict=True))
     apart = [loop for loop in order if loop in steps and steps[loop].direction != "="]
     if dependence.is_reduction and all(loop.kind is ForKind.REDUCE for loop in apart):
         return False
-    # Loops around the one that carries it are in one iteration.
+    # The outermost loop with different iterations decides.
     return bool(apart) and steps[apart[0]].direction != "<"
 
 
 @record
 class Distribute(Step):
-    """What stands before `loop`, in the innermost of the loops around it up to `out_of`, in a nest of its own.
+    """Moves the statements before `loop` into a nest of their own, out of the loops around it up to `out_of`.
 
-    With `behind` it is what stands up to the loop, and that too.
-
-    The first nest has the loops `i.before`; those of the second one keep their names. Where `out_of` is the loop, each
-    statement of its body comes into a loop of its own. Refused where what comes to run later must run before, and where
-    what stands before the loop declares what it uses.
+    With `behind`, `loop` moves with them, and the statements after it stay. If `out_of` is `loop` itself, each
+    statement of its body gets a loop of its own. The new nest has the loops `i.before`; the last nest keeps the names.
+    Refused if that reverses a dependence, or if the moved statements declare names.
     """
 
     loop: LoopName
@@ -105,7 +103,7 @@ class Distribute(Step):
         return with_loop(facts, nest[0], [made for each in parts for made in _nest(nest, each, last=each is parts[-1])])
 
     def _demand_order(self, facts: Facts, nest: list[For], parts: Sequence[tuple[Stmt, ...]]) -> None:
-        """Raises KernelError where nests of these parts would run what comes first later, or do not stand alone."""
+        """Raises KernelError if separate nests would reverse a dependence, or leave a name undeclared."""
         for each in nest:
             demand_plain(self, each)
         demand_any_order(self, nest[0])
@@ -118,7 +116,7 @@ class Distribute(Step):
 
 
 def _nest(loops: list[For], stmts: tuple[Stmt, ...], *, last: bool) -> tuple[Stmt, ...]:
-    """The statements inside of these loops, whose variables are new, by other names, but in the last nest."""
+    """The statements inside of copies of these loops; except in the last nest, variables are renamed `.before`."""
     body = SeqStmt(stmts)
     for loop in reversed(loops):
         made = loop.replaced(body=body)

@@ -45,17 +45,17 @@ _EXP = (Op.EXP, Op.FAST_EXP, Op.EXP2, Op.FAST_EXP2)
 
 @record
 class Rescale(Step):
-    """One loop for `first`, which combines a maximum, and for later ones, which sum up terms of exp(x - maximum).
+    """Joins loops that sum terms of exp(x - maximum) with the loop `first` that computes the maximum: online softmax.
 
-    Each sum is kept apart, as `y.scaled`, for the maximum so far: where that grows from m to m', it is scaled by
-    exp(m - m'). Behind the place of its loop it is added to what is there. A maximum of nothing, which is -inf, counts
-    as 0 until there is another one. So softmax and attention go over what they read once, and the scores that they
-    keep for a second time are those of a block. Sums differ from those written within `c * n * eps` of the sum of what
-    they are of, as each iteration may scale them.
+    Each sum is kept in `y.scaled`, relative to the maximum so far: when that grows from m to m', the sum is multiplied
+    by exp(m - m'). Where its loop was, the sum is added to the element. The maximum of nothing, -inf, counts as 0 until
+    there is another one. Softmax and attention so read their input once, and only keep the scores of a block. As sums
+    may be rescaled in each iteration, they differ from the original ones by up to `c * n * eps` times the sum of the
+    terms.
 
-    Only under `tl.allow("rescale")`. All are `tl.reduce` loops of one range in one block. Refused where a term is not a
-    multiple of one such exp, of what the maximum is of, so that no sum so far is too large for its type; and where the
-    loops may not go together for another reason than the maximum.
+    Requires `tl.allow("rescale")`. All are `tl.reduce` loops of one range in one block. Refused unless each term is a
+    multiple of one such exp of what the maximum is taken of, which keeps sums from overflowing; and if the loops may
+    not be joined for other reasons than the maximum.
     """
 
     first: LoopName
@@ -83,7 +83,7 @@ class Rescale(Step):
         raise does_not_fit(self, 'it changes how sums are rounded: grant tl.allow("rescale")')
 
     def _demand_one_range(self, facts: Facts, first: For, others: Sequence[For]) -> None:
-        """Raises KernelError where the loops are not of one kind and one range, one after the other in a block."""
+        """Raises KernelError unless the loops are reductions of one range, one after the other in a block."""
         space = facts.space
         block = block_of(facts.func, first)
         places = [block.stmts.index(each) if each in block.stmts else -1 for each in (first, *others)]
@@ -100,7 +100,7 @@ class Rescale(Step):
                 raise does_not_fit(self, f"the loop over `{loop.var.name}` does more than load and store")
 
     def _maximum(self, facts: Facts, first: For, others: Sequence[For]) -> _Maximum:
-        """What the first loop combines and the others read. Raises KernelError where that is no maximum."""
+        """The maximum that the first loop computes and the others read. Raises KernelError if there is none."""
         found = updates_in(first, facts)
         if not isinstance(found, tuple):
             raise message_of(found, first.var.name).error()
@@ -124,7 +124,7 @@ class Rescale(Step):
         return _Maximum(update.element, _without_lets(update.operand, first), (first, *within))
 
     def _demand_order(self, facts: Facts, first: For, others: Sequence[For], best: Load, sums: Sequence[_Sum]) -> None:
-        """Raises KernelError where one of the loops may not go with the first one."""
+        """Raises KernelError if one of the loops may not be joined with the first."""
         root = facts.definitions.root
         combined = {root(update.store.buffer) for each in sums for update in each.updates}
         block = block_of(facts.func, first)
@@ -145,14 +145,14 @@ class Rescale(Step):
 
 @record(eq=False)
 class _Maximum:
-    """The element that holds a maximum, what that is of, and the loops around that: the one that is joined first."""
+    """The element that holds a maximum, the expression it is taken of, and the loops around that, `first` outermost."""
 
     element: Load
     operand: Expr
     loops: tuple[For, ...]
 
     def is_of(self, value: Expr, loops: Sequence[For]) -> bool:
-        """Whether a value in other loops is one that the maximum is of, so that it is never greater."""
+        """Whether a value in other loops is among those that the maximum is taken of, so that it is never greater."""
         same: dict[Var, Expr] = {}
         for mine, other in zip(self.loops, loops, strict=False):
             ends = ((mine.start, other.start), (mine.stop, other.stop)) if same else ()
@@ -163,7 +163,7 @@ class _Maximum:
 
 
 def _without_lets(value: Expr, loop: For) -> Expr:
-    """A value in a loop with what names in the loop stand for."""
+    """A value in a loop with the loop's lets substituted."""
     return substitute(value, values_of(statements_of(loop.body, Let)))
 
 
@@ -184,12 +184,12 @@ def _joined(first: For, best: Load, sums: Sequence[_Sum]) -> Iterator[Stmt]:
 
 
 def _shift(best: Expr) -> Expr:
-    """The maximum; 0 where it is that of nothing, so that exp(-inf - 0) is 0."""
+    """The maximum, or 0 if it is -inf, so that exp(-inf - 0) is 0."""
     return Select(EQ(best, const(-inf, best.dtype)), const(0.0, best.dtype), best)
 
 
 class _Sum:
-    """What one of the loops sums up."""
+    """The sums that one of the loops computes."""
 
     def __init__(self, step: Rescale, facts: Facts, loop: For, maximum: _Maximum, around: tuple[For, ...]) -> None:
         self.step, self.loop, self.maximum, self.best = step, loop, maximum, maximum.element
@@ -203,7 +203,7 @@ class _Sum:
             raise does_not_fit(step, f"the loop over `{loop.var.name}` does not sum up all that it combines")
         own = allocated_in(loop.body)
         kept = {each.store: each for each in self.updates}
-        self.powers: dict[Node, int | None] = {}  # of names, and of the stores that sum up
+        self.powers: dict[Node, int | None] = {}  # of let variables, and of the stores that add to a sum
         for stmt, within in _loops_to(loop):
             if isinstance(stmt, Let):
                 self.powers[stmt.var] = self._power(stmt.value, within)
@@ -219,7 +219,7 @@ class _Sum:
         (self.exp,) = self.ops
 
     def _power(self, value: Expr, within: Sequence[For]) -> int | None:
-        """How often a value is multiplied by exp(-best); None where it depends on that in another way."""
+        """The power of exp(-best) that is a factor of a value; None if the value depends on it in another way."""
         if isinstance(value, Call) and value.op in _EXP and isinstance(value.args[0], Sub):
             less, top = _without_lets(value.args[0].a, self.loop), value.args[0].b
             if structural_equal(top, self.best) and self.maximum.is_of(less, (self.loop, *within)):
@@ -251,7 +251,7 @@ class _Sum:
             yield from part.set_to(Mul(part.scaled[part.places], factor))
 
     def body(self, var: Var, shift: Var) -> tuple[Stmt, ...]:
-        """The loop's body for the maximum so far."""
+        """The loop's body, relative to the maximum so far."""
         kept = {part.update.store: part for part in self.parts}
 
         def summed(store: Store) -> Store:
@@ -265,7 +265,7 @@ class _Sum:
         return substitute(made, {self.loop.var: var}).stmts
 
     def ended(self, best: Load) -> Iterator[Stmt]:
-        """What adds the sums to what was there, for the maximum of all, where there was an iteration."""
+        """Adds the sums to the elements, relative to the final maximum, if there was an iteration."""
         kind = best.dtype
         shift, last = Var("shift", kind), Var("last", kind)
         same = const(1.0, kind)
@@ -276,7 +276,7 @@ class _Sum:
 
 
 class _Part:
-    """What one update sums up, for the maximum so far: an element for each that it is of."""
+    """The sums of one update, relative to the maximum so far: one for each element that it updates."""
 
     def __init__(self, own: _Sum, facts: Facts, update: Update, around: tuple[For, ...]) -> None:
         step, loop, store = own.step, own.loop, update.store
@@ -312,7 +312,7 @@ class _Part:
         return Store(self.scaled, self.places, value, span=self.update.store.span)
 
     def taken(self, last: Var) -> Iterator[Stmt]:
-        """What adds the sums to the elements that they are of."""
+        """Adds the sums to the elements that they belong to."""
         value = Add(self.update.element, Mul(self.scaled[self.places], last))
         yield from self._inside(self.update.store.replaced(value=value))
 
@@ -325,7 +325,7 @@ class _Part:
 
 
 def _loops_to(loop: For) -> Iterator[tuple[Stmt, tuple[For, ...]]]:
-    """Each statement in a loop, in program order, with the loops inside that are around it."""
+    """Each statement in a loop, in program order, with the inner loops around it."""
     stack: list[tuple[Stmt, tuple[For, ...]]] = [(loop.body, ())]
     while stack:
         stmt, around = stack.pop()

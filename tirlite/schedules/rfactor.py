@@ -25,13 +25,12 @@ from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 @record
 class Rfactor(Step):
-    """What the `tl.reduce` loops from `at` on combine, by iterations of `loop`, one of them: partial results.
+    """Gives each iteration of `loop` a partial result for what the nested `tl.reduce` loops from `at` inwards combine.
 
-    They are an allocation, `y.partial`, or two of the pair that `tl.argmax` or `tl.argmin` keeps, begun in a loop
-    `p.begun` before `at` and combined in `p.combined` after it. In between `loop` is a `range` whose iterations are
-    independent, for vectors or workers. The grouping stands in the IR; results are those of a reduction, which may be
-    regrouped. Refused where the loops do not combine values into the same elements throughout, with the accesses, and
-    where it is not proved that there are these elements.
+    The partial results are an allocation `y.partial` (two for `tl.argmax` and `tl.argmin`), initialized in a loop
+    `p.begun` before `at` and combined in `p.combined` after it. `loop` becomes a `range` with independent iterations,
+    for vectors or workers. Results are those of the reduction regrouped as the IR shows. Refused, naming the accesses,
+    unless the loops combine values into the same elements throughout, which are proved in bounds.
     """
 
     loop: LoopName
@@ -74,7 +73,7 @@ class Rfactor(Step):
         return with_loop(facts, at, (*declared, begun, *between.stmts, combined))
 
     def _updates(self, facts: Facts, at: For, around: tuple[For, ...]) -> Iterator[AnyUpdate]:
-        """What the iterations combine. Raises KernelError where these are not updates of the same elements."""
+        """The updates of the reduction. Raises KernelError unless each always updates the same element."""
         found = updates_in(at, facts)
         if not isinstance(found, tuple):
             raise message_of(found, at.var.name).error()
@@ -97,7 +96,7 @@ class Rfactor(Step):
 
 
 def _over(count: Expr, loop: For, suffix: str, stmts: list[Callable[[Var], Iterator[Stmt]]]) -> For:
-    """A loop over partial results."""
+    """A loop over the partial results."""
     var = Var(loop.var.name + suffix)
     body = SeqStmt(tuple(stmt for each in stmts for stmt in each(var)))
     return For(var, const(0, i64), count, body, span=loop.span)

@@ -24,13 +24,14 @@ from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 @record
 class Scan(Step):
-    """`total += x[i]; y[i] = total` by blocks of this many iterations, which are independent.
+    """Splits the running sum `total += x[i]; y[i] = total` into independent blocks of `by` iterations.
 
-    `i.sum` sums up each block alone, `i.carry` the sums of the blocks before each, and `i` goes through each block from
-    there on, inside of `i.block`. What is combined is computed twice. So is `y[i] = y[i - 1] + x[i]`.
+    `i.sum` sums each block alone, `i.carry` accumulates the sums of the blocks before each, and `i`, inside of
+    `i.block`, scans each block starting from there. Operands are computed twice. `y[i] = y[i - 1] + x[i]` is
+    transformed too.
 
-    Refused where iterations pass on anything else, with the accesses, where what is combined is of what the loop
-    writes, and for sums and products of floats that `tl.allow("reassociate")` does not let regroup.
+    Refused if the loop carries any other dependence, if an operand depends on what the loop writes, and for float sums
+    and products unless `tl.allow("reassociate")` permits regrouping.
     """
 
     loop: LoopName
@@ -55,7 +56,7 @@ class Scan(Step):
         return with_loop(facts, loop, _Blocks(loop, update, operands, self.by, count).statements())
 
     def _update(self, facts: Facts, loop: For) -> tuple[Update, tuple[Stmt, ...]]:
-        """What iterations pass on, and the lets before that it is combined of. Raises KernelError."""
+        """The update that carries the dependence, and the lets of its operand. Raises KernelError if none."""
         carried = [*facts.carried_by(loop)]
         if not carried:
             raise does_not_fit(self, f"the loop over `{loop.var.name}` passes nothing on")
@@ -80,7 +81,7 @@ class Scan(Step):
         return update, self._operands(facts, loop, update)
 
     def _operands(self, facts: Facts, loop: For, update: Update) -> tuple[Stmt, ...]:
-        """The lets before an update. Raises KernelError where what it combines is of what the loop writes."""
+        """The lets before an update. Raises KernelError if its operand depends on what the loop writes."""
         store = update.store
         defined = defined_in(loop.body)
         before = tuple(each for each in loop.body.stmts[: loop.body.stmts.index(store)] if isinstance(each, Let))
@@ -97,7 +98,7 @@ class Scan(Step):
 
 
 def _is_steady(update: Update, loop: For) -> bool:
-    """Whether all iterations of a loop combine into one element."""
+    """Whether all iterations of a loop update the same element."""
     inside = defined_in(loop)
     return is_steady(*update.store.indices) and not mentions(update.store.indices, inside)
 
@@ -107,7 +108,7 @@ def _is_same(node: Load | Store, store: Store) -> bool:
 
 
 class _Blocks:
-    """The loops that a scan becomes."""
+    """Generates the loops that replace a scan."""
 
     def __init__(self, loop: For, update: Update, before: tuple[Stmt, ...], by: int, count: Expr) -> None:
         self.loop, self.update, self.before, self.by = loop, update, before, by
@@ -120,11 +121,11 @@ class _Blocks:
         return (Allocate(self.sums, span=self.loop.span), self._summed(), self._carried(), self._scanned())
 
     def _block(self, passed: Expr) -> Expr:
-        """How many blocks this many iterations fill."""
+        """The number of blocks that `passed` iterations fill."""
         return folded(FloorDiv(folded(passed), const(self.by, i64)))
 
     def _of_blocks(self, suffix: str) -> tuple[Var, Load]:
-        """The variable of a loop over the blocks, and what is kept of one of them."""
+        """The variable of a loop over the blocks, and the element of `sums` for its block."""
         var = Var(self.loop.var.name + suffix)
         return var, self.sums[self._block(Sub(var, self.loop.start))]
 
@@ -137,7 +138,7 @@ class _Blocks:
         return For(var, block, end, substitute(SeqStmt(body), {self.loop.var: var}), span=self.loop.span)
 
     def _summed(self) -> For:
-        """What each block combines alone."""
+        """Reduces each block alone."""
         block, kept = self._of_blocks(".blocks")
         own = Buffer(f"{self.name}.block", self.dtype, (), "local")
         taken = Store(own, (), self.update.operation(own[()], self.update.operand), span=self.update.store.span)
@@ -150,7 +151,7 @@ class _Blocks:
         )
 
     def _carried(self) -> For:
-        """What the blocks before each combine, in its place."""
+        """Replaces each block's sum by what comes before the block."""
         block, kept = self._of_blocks(".carry")
         sum_of_block, store = Var("block", self.dtype), self.update.store
         value = self.update.operation(self.update.element, sum_of_block)
@@ -162,7 +163,7 @@ class _Blocks:
         )
 
     def _scanned(self) -> For:
-        """The loop itself, block by block."""
+        """The original loop, block by block."""
         block, kept = self._of_blocks(".block")
         own = Buffer(self.name, self.dtype, (), "local")
         store = self.update.store
@@ -177,7 +178,7 @@ class _Blocks:
 
 
 def _in_scalar(facts: Facts, loop: For) -> tuple[Stmt, ...] | None:
-    """`y[i] = y[i - 1] + x[i]` with what it passes on in a scalar; None where it is no such loop."""
+    """`y[i] = y[i - 1] + x[i]` rewritten to carry its value in a scalar; None if the loop has another form."""
     defined = defined_in(loop.body)
     for store in loop.body.stmts:
         value = store.value if isinstance(store, Store) else None
@@ -188,7 +189,7 @@ def _in_scalar(facts: Facts, loop: For) -> tuple[Stmt, ...] | None:
             continue
         for element, other in ((value.a, value.b), (value.b, value.a)):
             if not isinstance(element, Load) or element.buffer is not store.buffer or mentions(element, defined):
-                continue  # also of what each iteration allocates for itself
+                continue  # also if each iteration allocates the buffer for itself
             if store.buffer not in defined and _is_before(facts, element, store, loop):
                 total = Buffer(store.buffer.name, store.buffer.dtype, (), "local")
                 first = substitute(element, {loop.var: loop.start})
@@ -203,7 +204,7 @@ def _in_scalar(facts: Facts, loop: For) -> tuple[Stmt, ...] | None:
 
 
 def _is_before(facts: Facts, element: Load, store: Store, loop: For) -> bool:
-    """Whether an element is the one that the iteration before has stored."""
+    """Whether an element is the one that the previous iteration has stored."""
     earlier = substitute(store, {loop.var: Sub(loop.var, const(1, i64))})
     space = facts.space
     return mentions(store.indices, loop.var) and all(

@@ -63,7 +63,7 @@ _LIMITS = {"large": "large_from", "small": "small_below"}
 
 
 class HasIr(Protocol):
-    """A kernel: what has a function."""
+    """A kernel: anything with a function as `ir`."""
 
     ir: PrimFunc
 
@@ -108,7 +108,7 @@ class Schedule:
 
     @property
     def known(self) -> Known:
-        """What the steps have made of the function so far: a pipeline need not take them again."""
+        """What the steps have made of the function so far, so that a pipeline need not run them again."""
         return self._known
 
     @property
@@ -130,10 +130,10 @@ class Schedule:
         self.steps = (*self.steps, step)
 
     def loop(self, path: str, place: int | None = None) -> LoopHandle:
-        """The loop of this name, or of these names one inside of the other, as `i/j`.
+        """A handle of the loop of this name, or at the end of this path of enclosing loops' names, as `i/j`.
 
-        Of several, the one at `place` in the order of the program. Raises KernelError where there is none, or, without
-        a place, several.
+        `place` picks one of several, in program order. Raises KernelError if there is none, or, without `place`,
+        several.
         """
         handle = LoopHandle(path, place)
         with boundary:
@@ -144,17 +144,17 @@ class Schedule:
     def buffer(self, name: str, place: int | None = None) -> Buffer:
         """The parameter or allocation of this name.
 
-        Of several, the one at `place` in the order of the program. Raises KernelError where there is none, or, without
-        a place, several.
+        `place` picks one of several, in program order. Raises KernelError if there is none, or, without `place`,
+        several.
         """
         with boundary:
             _demand_place("buffer", name, place)
             return buffer_named(self._func, name if place is None else BufferHandle(name, place))
 
     def split(self, loop: LoopName, by: int, *, tail: str = "short") -> None:
-        """Makes two loops of one: `i.outer` over blocks of this many iterations, `i.inner` within a block.
+        """Splits a loop into `i.outer`, over blocks of `by` iterations, and `i.inner`, within a block.
 
-        The last block is shorter, or as long as the others where `tail` is guarded, masked, peeled or overlapped.
+        The last block is shorter, or, as `tail` says, guarded, masked, peeled or overlapped.
         """
         self.apply(split.Split(loop, by, tail))
 
@@ -163,23 +163,23 @@ class Schedule:
         self.apply(reorder.Reorder(loops))
 
     def fuse(self, outer: LoopName, inner: LoopName, *, flat: bool = False) -> None:
-        """Makes one loop, `i.j`, of two nested ones; with `flat`, whole rows become views with one axis less."""
+        """Fuses two nested loops into `i.j`; with `flat`, it indexes arrays with whole rows as flattened views."""
         self.apply(split.Fuse(outer, inner, flat))
 
     def join(self, *loops: LoopName, behind: int | tuple[int, ...] = 0) -> None:
-        """Makes one loop of several consecutive ones, of which the others run this many iterations behind the first."""
+        """Joins consecutive loops into one; the others run `behind` iterations after the first."""
         self.apply(join.Join(loops, behind))
 
     def skew(self, loop: LoopName, *, along: LoopName, by: int = 1) -> None:
-        """Shifts a loop by this much for each iteration of one around it, so that both can be tiled."""
+        """Shifts a loop by `by` for each iteration of `along`, a loop around it, so that both can be tiled."""
         self.apply(tile.Skew(loop, along, by))
 
     def tile(self, sizes: Mapping[LoopName, int]) -> None:
-        """Cuts perfectly nested loops into blocks of these sizes."""
+        """Tiles perfectly nested loops by these sizes."""
         self.apply(tile.Tile(_items("tile", sizes)))
 
     def specialize(self, loop: LoopName, least: Mapping[str, int]) -> None:
-        """Makes a copy of a loop, `i.else`, for calls in which loops, or products of them, have fewer iterations."""
+        """Makes a second version of a loop, `i.else`, for calls in which loops, or products of them, are shorter."""
         self.apply(specialize.Specialize(loop, _items("specialize", least)))
 
     def distribute(self, loop: LoopName, *, out_of: LoopName, behind: bool = False) -> None:
@@ -190,15 +190,15 @@ class Schedule:
         self.apply(reorder.Distribute(loop, out_of, behind))
 
     def compute_at(self, loop: LoopName, *, at: LoopName) -> None:
-        """Moves the nest that fills temporaries into the loop `at` that reads them, for what an iteration needs."""
+        """Moves the nest that computes temporaries into the loop `at` that reads them, for what it needs."""
         self.apply(compute_at.ComputeAt(loop, at))
 
     def store_at(self, *buffers: Buffer | str, at: LoopName) -> None:
-        """Keeps only the lines of temporaries that an iteration of `at` uses, in rotation."""
+        """Keeps only the lines of temporaries that an iteration of `at` uses, as a sliding window."""
         self.apply(store_at.StoreAt(tuple(map(self._name, buffers)), at))
 
     def shrink(self, *buffers: Buffer | str) -> None:
-        """Moves temporaries, or all of them, into the innermost body with all their uses, as large as these need."""
+        """Moves temporaries (all by default) into the innermost body with all their uses, and shrinks them."""
         self.apply(shrink.Shrink(tuple(map(self._name, buffers))))
 
     def inline(self, buffer: Buffer | str) -> None:
@@ -206,7 +206,7 @@ class Schedule:
         self.apply(inline.Inline(self._name(buffer)))
 
     def expand(self, buffer: Buffer | str, *, at: LoopName) -> None:
-        """Allocates once before a loop, with an axis for its iterations, what each of them allocates."""
+        """Allocates a buffer of the body of `at` once before the loop, with an axis for the iterations."""
         self.apply(expand.Expand(self._name(buffer), at))
 
     def precompute(self, loop: LoopName) -> None:
@@ -231,7 +231,7 @@ class Schedule:
         self.apply(pack.Pack(self._name(buffer), at, _loops("pack", axes), whole, masked, cast))
 
     def pack_padded(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int) -> None:
-        """Copies what the body of `at` reads under a condition, with the value that replaces it elsewhere."""
+        """Packs what the body of `at` reads under a condition, with the constant that it uses elsewhere as padding."""
         self.apply(pack_padded.PackPadded(self._name(buffer), at, _loops("pack_padded", axes), whole))
 
     def dots(
@@ -245,7 +245,7 @@ class Schedule:
         once: bool = False,
         masked: bool = False,
     ) -> None:
-        """Sums products of narrow integers by groups of terms, from copies made in `outside` and `at`."""
+        """Computes sums of products of narrow integers by dot products of packed copies, made in `outside` and `at`."""
         self.apply(dots.Dots(outside, at, _loops("dots", axes), whole, types, once, masked))
 
     def tensorize(self, loop: LoopName, definition: PrimFunc | HasIr, implementation: PrimFunc | HasIr) -> None:
@@ -254,7 +254,7 @@ class Schedule:
             self.apply(tensorize.Tensorize(loop, _func(definition), _func(implementation)))
 
     def cache_read(self, buffer: Buffer | str, *, at: LoopName) -> None:
-        """Copies the part of a buffer that an iteration of `at` reads, in its own order."""
+        """Copies the part of a buffer that an iteration of `at` reads, with the same axes."""
         self.apply(cache_write.CacheRead(self._name(buffer), at))
 
     def cache_write(self, buffer: Buffer | str, *, at: LoopName) -> None:
@@ -262,31 +262,31 @@ class Schedule:
         self.apply(cache_write.CacheWrite(self._name(buffer), at))
 
     def vectorize(self, loop: LoopName, *lanes: int, padded: bool = False, masked: bool = False) -> None:
-        """Makes a loop one over vectors of this many lanes, with narrower vectors for the remainder."""
+        """Vectorizes a loop with this many lanes; further, narrower widths are for the remainder."""
         self.apply(vectorize.Vectorize(loop, lanes, padded, masked))
 
     def rfactor(self, loop: LoopName, *, at: LoopName | None = None) -> None:
-        """Gives each iteration of a reduction a partial result, for the reductions from `at` on."""
+        """Gives each iteration of a reduction a partial result, for the nested reductions from `at` inwards."""
         self.apply(rfactor.Rfactor(loop, at))
 
     def rescale(self, first: LoopName, *others: LoopName) -> None:
-        """Sums terms of exp(x - maximum) in the loop that computes the maximum, and scales the sums as it grows."""
+        """Sums terms of exp(x - maximum) in the loop that computes the maximum, rescaling the sums when it grows."""
         self.apply(rescale.Rescale(first, others))
 
     def scan(self, loop: LoopName, by: int) -> None:
-        """Cuts a running sum into independent blocks."""
+        """Splits a running sum into independent blocks of `by` iterations."""
         self.apply(scan.Scan(loop, by))
 
     def peel(self, loop: LoopName, *, first: int = 0, last: int = 0) -> None:
-        """Splits iterations off the ends of a loop: this many, or those that test for the ends of arrays."""
+        """Peels iterations off the ends of a loop: as many as given, or those that reach beyond the ends of arrays."""
         self.apply(peel.Peel(loop, first, last))
 
     def unroll(self, loop: LoopName, by: int = 0) -> None:
-        """Writes this many iterations of a loop, or all of them, one after the other."""
+        """Unrolls a loop by `by`, or completely."""
         self.apply(unroll_jam.Unroll(loop, by))
 
     def delinearise(self, loop: LoopName, by: int) -> None:
-        """Splits a loop over several axes at once into one over rows of this many elements, and one within a row."""
+        """Splits a loop over flattened axes into one over rows of `by` elements, and one within a row."""
         self.apply(split.Delinearise(loop, by))
 
     def annotate(self, loop: LoopName, text: str) -> None:
@@ -298,19 +298,19 @@ class Schedule:
         self.apply(annotate.Nontemporal(self._name(buffer), at))
 
     def unroll_jam(self, loop: LoopName, by: int, *, rolled: bool = False) -> None:
-        """Writes this many iterations of a loop as one, so that inner loops serve all of them."""
+        """Unrolls a loop by `by` and fuses the copies of its inner loops, which then share their loads."""
         self.apply(unroll_jam.UnrollJam(loop, by, rolled))
 
     def parallel(self, loop: LoopName) -> None:
-        """Distributes the iterations of a loop over workers."""
+        """Makes a loop parallel: its iterations are distributed over workers."""
         self.apply(annotate.Parallel(loop))
 
     def for_large(self, least: int, author: Callable[[Schedule], object]) -> None:
-        """Applies the steps of `author` instead of these in calls whose arrays have at least this many bytes."""
+        """Applies the steps of `author` instead of these in calls whose arrays have at least `least` bytes."""
         self._for_sizes("large", least, author)
 
     def for_small(self, below: int, author: Callable[[Schedule], object]) -> None:
-        """Applies the steps of `author` instead of these in calls whose arrays have fewer bytes in total."""
+        """Applies the steps of `author` instead of these in calls whose arrays have fewer than `below` bytes."""
         self._for_sizes("small", below, author)
 
     def _for_sizes(self, size: str, given: int, author: Callable[[Schedule], object]) -> None:
@@ -356,7 +356,7 @@ def _loops(method: str, given: Iterable[LoopName]) -> tuple[LoopName, ...]:
 
 
 def _text(step: Pass) -> str:
-    """The Python that applies a step."""
+    """The Python code that applies a step."""
     if isinstance(step, ForSizes):
         size = "large" if step.limits.large_from else "small"
         steps = [f"    {line}" for each in step.steps for line in _text(each).split("\n")]
@@ -367,7 +367,7 @@ def _text(step: Pass) -> str:
     kind = type(step)
     if not hasattr(kind, "__dataclass_fields__"):
         return f"s.apply({getattr(step, '__name__', f'{kind.__name__}()')})"
-    # What the option `target` says, and the version that a call asks for, are no choices of a schedule.
+    # A pass's target and version come from the compilation, not from the schedule.
     own = [each for each in fields(step) if each.name not in ("name", "form", "target")]  # type: ignore[arg-type]
     given = [f"{each.name}={value!r}" for each in own if (value := getattr(step, each.name)) != each.default]
     home = "tl.passes." if kind.__module__.startswith("tirlite.") else ""

@@ -30,18 +30,18 @@ from tirlite.sizes import Size, is_at_most, maximum, minimum
 from tirlite.sizes.poly import Atom
 from tirlite.sizes.unknown import ends_of, is_nonnegative, linear, multiple, terms_in, unknowns_in
 
-# Pairs of a store and a load that are compared for one allocation and one loop.
+# At most this many pairs of a store and a load are compared for one allocation and one loop.
 _MOST_PAIRS = 256
-# In deeper nests no store is looked for that overwrites a whole buffer: that is tried anew at each level.
+# No search for a full overwrite in deeper nests, since it would be repeated at each level.
 _MOST_LOOPS = 64
 
 
 def sunk(allocations: Iterable[Allocation], facts: Facts) -> PrimFunc:
-    """The function with each of these temporaries at the begin of the innermost body that holds all of its uses.
+    """The function with each temporary allocated at the begin of the innermost body that contains all its uses.
 
-    Not into a loop where a value may be read in a later iteration than it was written; into a parallel loop only where
-    each iteration has elements of its own, which leaves little of the buffer to each. A buffer whose size is read from
-    memory, which may change on the way, stays.
+    It does not move into a loop that may read a value in a later iteration than the one that wrote it, nor into a
+    parallel loop unless iterations use elements of their own, so that each needs only a small part. A buffer whose size
+    is read from memory stays, since that may change in between.
     """
     moves = _Moves()
     for allocation in allocations:
@@ -60,7 +60,7 @@ def _sunk_home(allocation: Allocation, facts: Facts) -> Region:
         return home
     writes = [touch for touch in allocation.touches if touch.kind is AccessKind.WRITE]
     reads = [touch for touch in allocation.touches if touch.kind is not AccessKind.WRITE]
-    overwritten: Region | None = None  # the innermost body in which the whole buffer is written before it is read
+    overwritten: Region | None = None  # see `_overwritten`
     for region in common:
         is_loop = isinstance(region.composite, For | While)
         if is_loop and not _is_private(region, writes, reads, facts):
@@ -72,7 +72,7 @@ def _sunk_home(allocation: Allocation, facts: Facts) -> Region:
 
 
 def _overwritten(allocation: Allocation, facts: Facts) -> Region:
-    """The innermost body in which the whole buffer is written before it is read; its home where there is none."""
+    """The innermost body in which the whole buffer is written before it is read; its home if there is none."""
     if max(touch.region.depth for touch in allocation.touches) > _MOST_LOOPS:
         return allocation.home
     webs = webs_of(allocation, facts, {})
@@ -90,7 +90,7 @@ def _is_private(loop: Region, writes: Sequence[Touch], reads: Sequence[Touch], f
 
 
 def _divides(loop: For, touches: Iterable[Touch], facts: Facts) -> bool:
-    """Whether along some axis each index moves with the loop."""
+    """Whether the indices of all accesses move with the loop along a common axis."""
     counter = facts.space.counter(loop)
     axes: set[int] | None = None
     for touch in touches:
@@ -101,13 +101,13 @@ def _divides(loop: For, touches: Iterable[Touch], facts: Facts) -> bool:
 
 
 class _Moves:
-    """The allocations to be moved, by where they go."""
+    """The allocations to move, by destination."""
 
     def __init__(self) -> None:
         self.moved: set[Buffer] = set()
-        self.inside: dict[tuple[Stmt, bool], list[Buffer]] = {}  # by composite, and whether it is its else branch
+        self.inside: dict[tuple[Stmt, bool], list[Buffer]] = {}  # by composite, and whether in its else branch
         self.statements: dict[Buffer, Allocate] = {}
-        self.opened: list[Stmt] = []  # for each composite on the way down, what it was
+        self.opened: list[Stmt] = []  # the original of each composite being rewritten
 
     def add(self, buffer: Buffer, home: Region) -> None:
         assert home.composite is not None
@@ -146,18 +146,18 @@ class _Moves:
         return node.replaced(then_body=then_body, else_body=else_body)
 
     def filled(self, place: tuple[Stmt, bool], body: SeqStmt) -> SeqStmt:
-        # An allocation stands before its uses, so its statement was met on the way.
+        # The rewriter has already met the allocation, which precedes its uses.
         new = [self.statements[buffer] for buffer in self.inside.get(place, ())]
         return SeqStmt((*new, body), span=body.span) if new else body
 
 
 @record
 class Shrink(Step):
-    """Temporaries in the innermost body that holds all of their uses, with as many elements as are touched there.
+    """Moves temporaries into the innermost body with all their uses, and shrinks them to the elements used there.
 
-    All of them, where none is named. One element becomes a scalar: a `let` where it is stored once. After `join`, which
-    brings together what fills a temporary and what reads it, little is left of it. It never changes results. Refused
-    where nothing becomes less.
+    Applies to all temporaries if none is named. A single element becomes a scalar, or a `let` if it is stored once.
+    Most useful after `join`, which brings a temporary's stores and loads together. Never changes results. Refused if
+    nothing shrinks.
     """
 
     buffers: tuple[BufferName, ...] = ()
@@ -180,10 +180,10 @@ class Shrink(Step):
 
 
 def contracted(allocations: Iterable[Allocation], facts: Facts) -> PrimFunc:
-    """The function with those of these temporaries that have one element as scalars, which take no memory.
+    """The function with the one-element temporaries among these as scalars, which need no memory.
 
-    Where one store comes before all loads in its block, the value becomes a `let`; any other moves from `global` to
-    `local` memory, whose small constant buffers are kept in registers.
+    If one store precedes all loads in its block, the value becomes a `let`; otherwise the buffer moves from `global` to
+    `local` scope, whose small constant buffers are held in registers.
     """
     single = [each for each in allocations if has_one_element(each.buffer)]
     apart = _apart(facts.func) if single else {}
@@ -208,14 +208,14 @@ def contracted(allocations: Iterable[Allocation], facts: Facts) -> PrimFunc:
 
 
 def _apart(func: PrimFunc) -> dict[Stmt, set[Stmt]]:
-    """For statements of bodies that end where no region does, which statements stand in these."""
+    """For each statement directly in a body that is no region of its own, all statements of that body."""
     marked: list[AttrStmt | For] = [*statements_of(func.body, AttrStmt)]
     marked += (loop for loop in statements_of(func.body, For) if loop.kind is ForKind.THREAD)
     return {stmt: inside for each in marked if (inside := {*statements(each.body)}) for stmt in each.body.stmts}
 
 
 def _is_let(allocation: Allocation, apart: dict[Stmt, set[Stmt]]) -> bool:
-    """Whether there is one store, and each load comes after it in the block that it stands in."""
+    """Whether there is one store, and every load follows it within its block."""
     stores = [touch for touch in allocation.touches if touch.kind is AccessKind.WRITE]
     if len(stores) != 1 or allocation.buffer.dtype.lanes != 1:
         return False
@@ -229,18 +229,18 @@ def _is_let(allocation: Allocation, apart: dict[Stmt, set[Stmt]]) -> bool:
     )
 
 
-# This many elements less gain nothing for a symbolic extent.
+# A symbolic extent is not replaced by one that is smaller by at most this constant.
 _LITTLE = 64
-# A constant from this on is not a tile in place of what is symbolic: it stems from the type of an index.
+# A constant extent this large comes from the range of an index type, and does not replace a symbolic extent.
 MUCH = 1 << 15
 
 
 def compacted(allocations: Iterable[Allocation], facts: Facts) -> Accesses:
-    """What becomes of these temporaries: as many elements as one execution of the body around the allocation touches.
+    """New shapes for these temporaries: the elements that one execution of the body around the allocation uses.
 
-    Along an axis, the least index becomes 0, if all indices move alike with the loops around the body. An axis is left
-    as it is where the new extent is not proved to be less, or a symbolic one is less by a constant alone: buffers of
-    one shape share storage better.
+    Along an axis, indices are shifted so that the least is 0, if all depend alike on the loops around the body. An axis
+    keeps its extent unless the new one is proved to be smaller, and not just by a constant if symbolic: buffers of
+    equal shape share storage better.
     """
     accesses = Accesses()
     for allocation in allocations:
@@ -264,7 +264,7 @@ def _is_less(new: Size, old: Size | None) -> bool:
         return is_at_most(new + 1, old)
     if isinstance(new, int) or old is None:
         return isinstance(new, int) and new < MUCH
-    # Not `prove_lt`: where a dim is small, both may be equal.
+    # Not `prove_lt`, which fails if both are equal for small values of a dim.
     return is_at_most(new, old) and not is_at_most(old, new + _LITTLE)
 
 
@@ -288,14 +288,14 @@ def _compact(allocation: Allocation, spans: list[Span | None], facts: Facts, acc
 
 
 def _counted(extent: Size) -> Size:
-    """An extent as one may declare it: not below 0, and where nothing is touched for sure, one element."""
+    """An extent that can be declared: not below 0, and at least 1 if constant."""
     if isinstance(extent, int):
         return max(extent, 1)
     return extent if is_nonnegative(extent) else maximum(extent, 0)
 
 
 def _moved(node: Load | Store, axis: int, span: Span, facts: Facts) -> Reindex | None:
-    """What makes of the index of an access along an axis that index less the start."""
+    """A function from the index of an access along an axis to that index minus the span's start."""
     if span.start == 0:
         return lambda index: index
     if node.indices[axis].dtype.lanes == 1:
@@ -315,16 +315,16 @@ def _less(index: Expr, start: Expr) -> Expr:
 
 @record
 class Span:
-    """All indices along one axis: from `start`, which stands still while the body runs, this many."""
+    """The indices used along an axis: `extent` of them from `start`, which is fixed while the body runs."""
 
     start: Size
     extent: Size
 
 
 def touched_part(allocation: Allocation, addresses: Addresses) -> tuple[Span | None, ...]:
-    """For each axis what is touched while the body of the allocation runs once; None where no bounds are known.
+    """For each axis, the span used by one execution of the allocation's body; None if no bounds are known.
 
-    What conditions around an access leave out counts as touched. An extent may be 0 or less where a loop never runs.
+    Accesses that a condition skips count as well. An extent may be 0 or negative if a loop never runs.
     """
     inner = _loops_inside(allocation)
     return tuple(_span(axis, allocation.touches, inner, addresses) for axis in range(len(allocation.buffer.shape)))
@@ -353,7 +353,7 @@ def _indices(axis: int, touches: Sequence[Touch], addresses: Addresses) -> Itera
 
 
 def _parted(index: Size, inner: set[object]) -> tuple[Size, Size, Size] | None:
-    """The part of an index that stands still while the body runs, and the ends of the rest."""
+    """The part of an index that is fixed while the body runs, and the bounds of the rest."""
     parts = linear(index)
     if parts is None:
         return None
@@ -371,30 +371,30 @@ def _parted(index: Size, inner: set[object]) -> tuple[Size, Size, Size] | None:
 
 
 def is_fixed(atom: Atom, inner: set[object]) -> bool:
-    """Whether an atom keeps its value in one execution of a body, of whose loops `inner` are all."""
+    """Whether an atom keeps its value during one execution of a body with the loops `inner`."""
     return all(each.steady and each.owner not in inner for each in unknowns_in(atom + 0))
 
 
 def _loops_inside(allocation: Allocation) -> set[object]:
-    """The loops around a touch inside the body of the allocation."""
+    """The loops between the body of an allocation and its uses."""
     regions = {touch.region for touch in allocation.touches}
     return {each.composite for region in regions for each in regions_between(region, allocation.home)}
 
 
-# From an index, rewritten already, to the one that takes its place.
+# Maps an index, already rewritten, to its replacement.
 Reindex: TypeAlias = Callable[[Expr], Expr]
 
 
 class Accesses:
-    """Buffers that get another shape, and the indices that change with it."""
+    """Buffers that get a new shape, and how the indices of their accesses change."""
 
     def __init__(self) -> None:
         self.buffers: dict[Buffer, Buffer] = {}
         self.indices: dict[Load | Store, Mapping[int, Reindex]] = {}
-        self.pending: list[Load | Store] = []  # for each Load and Store on the way down, what it was
+        self.pending: list[Load | Store] = []  # the original of each access being rewritten
 
     def reshape(self, old: Buffer, new: Buffer, indices: Mapping[Load | Store, Mapping[int, Reindex]]) -> None:
-        """Put `new` in the place of `old`, with other indices, by access and axis."""
+        """Replaces the buffer `old` by `new`; `indices` maps accesses and axes to their new indices."""
         self.buffers[old] = new
         self.indices |= indices
 

@@ -19,10 +19,10 @@ from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with
 
 @record
 class Specialize(Step):
-    """A loop where it and those inside run often enough; else a copy of it, whose loops are called `i.else`.
+    """Makes two versions of a loop: itself if certain loops run often enough, else a copy with loops named `i.else`.
 
-    `least` are names of loops and of dims, one or several of which are multiplied (`p * j`), with the least number that
-    is enough. It never changes results: both forms are the loop as it is, and the steps that follow tell them apart.
+    `least` maps names of loops and dims, or products of them (`p * j`), to the least number that is enough. Never
+    changes results: both versions are the same loop, for later steps to transform differently.
     """
 
     loop: LoopName
@@ -48,7 +48,7 @@ class Specialize(Step):
         return with_loop(facts, loop, (form,))
 
     def _count(self, product: str, inside: list[For], facts: Facts) -> Expr:
-        """The product of how often loops run, one inside of the other, and of dims."""
+        """The product of loops' iteration counts and of dims."""
         counts: list[Expr] = []
         decided = defined_in(inside[0])
         dims = {dim.name: dim for dim in facts.func.dims}

@@ -27,17 +27,18 @@ _TAILS = ("short", "guarded", "masked", "peeled", "overlapped")
 
 @record
 class Split(Step):
-    """`for j in range(a, b)` as `j.outer`, from `a` by this many, and `j.inner`, from there up to the next, or to `b`.
+    """Splits `for j in range(a, b)` into `j.outer`, over blocks of `by` iterations, and `j.inner`, within a block.
 
-    The inner loop's variable takes the values that the loop had, so indices stay as they are, and the last block may be
-    shorter. Both loops are of the loop's kind, but that what is inside of a parallel one is a `range`. It never changes
-    results.
+    `j.inner` takes the values that `j` had, so indices stay as they are. Both loops keep the kind of `j`, except that
+    the inner one of a parallel loop is a `range`. Never changes results.
 
-    With another `tail` all blocks have so many iterations: `guarded`, those beyond the end do nothing (which is a mask
-    where the loop goes by vectors); `masked`, that is so of the last block alone, in `j.rest`; `peeled`, what is
-    left stands in a loop `j.rest` of as many iterations as that; `overlapped`, the last block goes back over some that
-    were done before, where there are as many. That is refused where one iteration may touch what another one writes, or
-    reads what it writes: it would be done twice.
+    `tail` says how the last block ends:
+    - short: it has fewer iterations;
+    - guarded: every block is full, and a condition (a mask once vectorized) skips iterations beyond the end;
+    - masked: only the last block, `j.rest`, has that condition;
+    - peeled: the remainder loop `j.rest` runs the iterations left over;
+    - overlapped: the last block is full and repeats iterations of the one before; a loop of fewer than `by` iterations
+      runs as `j.rest`. Refused if an iteration touches what another one writes, or reads what it writes itself.
     """
 
     loop: LoopName
@@ -93,7 +94,7 @@ class Split(Step):
             yield blocks(outer, Min(Add(outer, count), loop.stop), body)
 
     def _demand_repeatable(self, facts: Facts, loop: For) -> None:
-        """Raises KernelError, with the accesses, where an iteration that is done twice changes results."""
+        """Raises KernelError, naming the accesses, if running an iteration twice may change results."""
         if loop.kind is not ForKind.SERIAL:
             raise does_not_fit(self, f"the loop over `{loop.var.name}` is no `range`")
         demand_any_order(self, loop)
@@ -104,19 +105,19 @@ class Split(Step):
                     raise does_not_fit(self, f"{touch} is read and written by an iteration, which may be done twice")
 
 
-# No loop of such steps comes to an end where a number of iterations and one of them together wrap around.
+# Up to this step, `count + step - 1` cannot overflow for a loop that could ever end.
 _SHORT = 1 << 16
 
 
 @record
 class Fuse(Step):
-    """`i.j`, with an iteration for each one of `j` in each one of `i`, in their order.
+    """Fuses two nested loops into `i.j`, with one iteration for each pair, in the same order.
 
-    `j` is all there is in `i`, its bounds do not depend on `i`, both ascend, and both are parallel or neither is. Their
-    variables keep their values, as lets. It never changes results.
+    `j` is the whole body of `i`, its bounds do not depend on `i`, both go upwards, and both are parallel or neither is.
+    Their variables become lets. Never changes results.
 
-    With `flat` they are written out in place of lets, and of a buffer whose rows `j` goes through whole, `x[c, i, j]`
-    is the element `x.flat[c, i.j]` of a view: neighbours are neighbours in memory over the ends of rows.
+    With `flat`, the lets are inlined, and an access `x[c, i, j]` whose rows `j` covers whole becomes `x.flat[c, i.j]`,
+    of a view in which consecutive iterations are consecutive elements across row ends.
     """
 
     outer: LoopName
@@ -150,7 +151,7 @@ class Fuse(Step):
             body, views = _flat(inner.body, outer, inner, number, stop)
             made = (*without_lets((*lets, *body.stmts)),)
         one = For(number, const(0, i64), stop, SeqStmt(made), outer.kind, span=outer.span)
-        # Views stand before all loops that could stand around them, as a nest may hold nothing but loops.
+        # Declare views as far out as their sources allow, so that the loops stay perfectly nested.
         of = {view.source for view in views}
         top = next(loop for loop in inner_chain if loop is outer or of.isdisjoint(defined_in(loop.body)))
         around = rewrite(top, {For: lambda loop: one if loop is outer else loop})
@@ -158,7 +159,7 @@ class Fuse(Step):
 
 
 def is_flat(node: Load | Store, outer: For, inner: For) -> bool:
-    """Whether an access goes through whole rows, which lie one after the other, as the inner loop does."""
+    """Whether an access goes through whole rows, contiguous in memory, as the inner loop does."""
     buffer, none = node.buffer, const(0, i64)
     return (
         outer.step == inner.step == 1
@@ -169,7 +170,7 @@ def is_flat(node: Load | Store, outer: For, inner: For) -> bool:
 
 
 def _flat(body: SeqStmt, outer: For, inner: For, number: Var, count: Expr) -> tuple[SeqStmt, tuple[View, ...]]:
-    """A body with one index in place of those of both loops, where rows are whole; and the views that it takes."""
+    """A body that indexes flattened views by the fused loop's variable `number`, and the views that it needs."""
     views: dict[Buffer, View] = {}
 
     def flat(node: Load | Store) -> Load | Store:
@@ -178,7 +179,7 @@ def _flat(body: SeqStmt, outer: For, inner: For, number: Var, count: Expr) -> tu
         source = node.buffer
         if source not in views:
             *shape, rows, columns = source.shape
-            # All rows have as many elements as there are iterations, which are not below 0.
+            # If the outer loop covers all rows, the size is the iteration count, which is known not to be negative.
             shape.append(count if are_equal((rows,), (outer.stop,)) else folded(Mul(rows, columns)))
             whole = Buffer(f"{source.name}.flat", source.dtype, (*shape,), source.scope)
             views[source] = View(whole, source, const(0, i64))
@@ -189,7 +190,7 @@ def _flat(body: SeqStmt, outer: For, inner: For, number: Var, count: Expr) -> tu
 
 
 def _rounds(facts: Facts, loop: For) -> Expr:
-    """How often a loop runs."""
+    """The number of iterations of a loop."""
     if any(is_block_of(loop, each) and loop.step >= each.step for each in statements_of(facts.func.body, For)):
         return const(1, i64)
     count = loop.count
@@ -205,17 +206,16 @@ def _rounds(facts: Facts, loop: For) -> Expr:
 
 
 def _value(loop: For, number: Expr) -> Expr:
-    """The variable of a loop in an iteration."""
+    """The value of a loop's variable in its iteration `number`."""
     return folded(Add(loop.start, folded(Mul(number, const(loop.step, i64)))))
 
 
 @record
 class Delinearise(Step):
-    """`for i in range(n * 64)` as `i.outer` over rows of 64, and `i.inner` through one.
+    """Splits `for i in range(n * 64)` into `i.outer`, over rows of 64, and `i.inner`, within a row.
 
-    `i // 64` becomes `i.outer`, and `i % 64` becomes `i.inner`: indices that were quotients and remainders become those
-    of axes. It never changes results. `DivideLoops` does so wherever that pays. Refused where the rows are not proved
-    to be whole.
+    `i // 64` becomes `i.outer` and `i % 64` becomes `i.inner`, so quotients and remainders become plain indices. Never
+    changes results. Refused unless the rows are proved to be whole. The pass `DivideLoops` does this wherever it pays.
     """
 
     loop: LoopName

@@ -26,8 +26,9 @@ from tirlite.schedules.handle import BufferHandle, LoopHandle
 
 
 class Step(FactsPass):
-    """A step of a schedule. It reads as the call of the method of `Schedule` that takes it: its fields are what that is
-    given, those in KEYWORDS by name. What is as it is by default is left out.
+    """A step of a schedule; its fields are the arguments of the `Schedule` method that applies it.
+
+    `str` gives the call of that method: fields in KEYWORDS by name, the others by position, defaults left out.
     """
 
     KEYWORDS: ClassVar[frozenset[str]] = frozenset(
@@ -50,12 +51,12 @@ class Step(FactsPass):
         return f"s.{self.name.replace('-', '_')}({', '.join(given)})"
 
     def on(self, facts: Facts) -> Rewritten:
-        """What the step makes of a function. Raises KernelError where it is given anything else than it takes."""
+        """The function after the step. Raises KernelError if a field has a wrong type, or the step is refused."""
         self.demand_taken()
         return FactsPass.on(self, facts)
 
     def demand_taken(self) -> None:
-        """Raises KernelError where the step is given anything else than it takes."""
+        """Raises KernelError if a field's value does not have the field's type."""
         for each in fields(self):
             kinds, given = set(_WORD.findall(str(each.type))), getattr(self, each.name)
             leaves = _leaves(given, str(each.type).count("tuple["))
@@ -67,7 +68,7 @@ class Step(FactsPass):
 
 
 def plain(step: Step) -> Step:
-    """The step with NumPy's integers as those of Python, which print as they are read again and do not wrap around."""
+    """The step with NumPy integers replaced by Python's, which print as literals and do not wrap around."""
     given = {each.name: getattr(step, each.name) for each in fields(step)}
     changed = {name: made for name, value in given.items() if (made := _plain(value)) is not value}
     return replace(step, **changed) if changed else step
@@ -83,7 +84,7 @@ def _plain(value: object) -> object:
 _WORD = re.compile(r"\w+")
 
 
-# What the fields of a step are made of, by the words of their types.
+# For each word in the annotation of a field: the Python types that it allows, and how an error names them.
 _TAKEN: dict[str, tuple[tuple[type, ...], str]] = {
     "int": ((Integral,), "numbers of 64 bits"),
     "str": ((str,), "text"),
@@ -96,7 +97,7 @@ _TAKEN: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 def _leaves(value: object, depth: int) -> Iterator[object]:
-    """What tuples are made of, down to this depth."""
+    """The items of tuples nested up to this depth."""
     if depth and isinstance(value, tuple):
         for each in value:
             yield from _leaves(each, depth - 1)
@@ -134,25 +135,25 @@ def does_not_fit(step: object, reason: str) -> TirliteError:
 
 
 def with_loop(facts: Facts, loop: For, made: Iterable[Stmt]) -> PrimFunc:
-    """The function with these statements in the place of a loop, in normal form."""
+    """The function with a loop replaced by these statements, in normal form."""
     return exchanged(facts.func, {loop: tuple(made)})
 
 
 def named(loop: For, suffix: str) -> For:
-    """The loop over a variable of its own, whose name ends so."""
+    """The loop with a new variable, whose name ends with `suffix`."""
     var = Var(loop.var.name + suffix)
     return substitute(loop, {loop.var: var}).replaced(var=var)
 
 
 def demand_nothing_beside(step: object, nest: Sequence[For]) -> None:
-    """Raises KernelError where a loop has more in its body than the next one."""
+    """Raises KernelError unless the loops are perfectly nested."""
     for outer, inner in pairwise(nest):
         if outer.body.stmts != (inner,):
             raise does_not_fit(step, f"the loop over `{outer.var.name}` has more in it than `{inner.var.name}`")
 
 
 def demand_plain(step: object, loop: For, *, by_blocks: bool = False) -> None:
-    """Raises KernelError for a loop of another step than 1, unless it may go by blocks, or with bounds from memory."""
+    """Raises KernelError unless a loop has step 1, or `by_blocks` any positive step, and bounds that read no memory."""
     if loop.step != 1 and not (by_blocks and loop.step > 1):
         raise does_not_fit(step, f"the loop over `{loop.var.name}` has step {loop.step}")
     if not (is_steady(loop.start) and is_steady(loop.stop)):

@@ -19,14 +19,12 @@ from tirlite.schedules.windows import window
 
 @record
 class StoreAt(Step):
-    """Temporaries with so many lines as one iteration of the loop `at` sees: a window that slides along with the loop.
+    """Shrinks temporaries to the lines that one iteration of the loop `at` uses: a window that slides with the loop.
 
-    All uses are in that loop, which goes up by 1, and iteration v sees of some axis only f * v + a to f * v + b, for a
-    positive f: then line i lies at i % (b - a + 1). Two lines at one place are never seen by one iteration, and all
-    uses of the first come before all of the second. After `join`, which has what reads a temporary run a few lines
-    after what fills it, each line is computed once and kept as long as it is read. Refused where `at` is not the loop
-    that holds all uses, and where the lines that it sees do not go on with it. Source of the idea: the storage folding
-    of Halide.
+    All uses are in that loop, which has step 1, and along some axis iteration v only uses lines f * v + a to f * v + b,
+    for a positive f. Line i is then stored at i % (b - a + 1): no iteration uses two lines stored at one place, and the
+    earlier line's uses all come first. After `join` with a delay, each line is computed once and kept while it is read.
+    Refused if `at` is not the loop with all uses, or the lines do not advance with it. After Halide's storage folding.
     """
 
     buffers: tuple[BufferName, ...]
@@ -48,7 +46,7 @@ class StoreAt(Step):
 
 
 def loop_around(allocation: Allocation) -> For | None:
-    """The one loop, right inside of the allocation's body, that holds all uses and runs in order."""
+    """The loop directly inside of the allocation's body that contains all uses, if it is serial and has step 1."""
     for region in common_regions(allocation.touches, allocation.home):
         composite = region.composite
         if not isinstance(composite, IfThenElse):
@@ -59,7 +57,7 @@ def loop_around(allocation: Allocation) -> For | None:
 
 
 def lines_of(allocation: Allocation, loop: For, facts: Facts) -> tuple[int, int] | None:
-    """The axis to be folded, the one of the fewest lines, and how many of them one iteration sees; None for none."""
+    """The axis with the fewest lines in use in one iteration, and their number; None if no axis can be folded."""
     nodes = [touch.node for touch in allocation.touches if isinstance(touch.node, Load | Store)]
     found: list[tuple[int, int]] = []
     for axis, extent in enumerate(allocation.buffer.shape):
@@ -73,7 +71,7 @@ def lines_of(allocation: Allocation, loop: For, facts: Facts) -> tuple[int, int]
 
 
 def _fold(allocation: Allocation, axis: int, lines: int, accesses: Accesses) -> None:
-    """Has this many lines of a buffer along an axis be used in turn."""
+    """Folds an axis of a buffer to this many lines, used in rotation."""
     old = allocation.buffer
     shape = (*old.shape[:axis], const(lines, i64), *old.shape[axis + 1 :])
 

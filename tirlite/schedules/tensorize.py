@@ -29,25 +29,24 @@ from tirlite.schedules.step import Step, does_not_fit, with_loop
 from tirlite.sizes import Size
 
 _Array = npt.NDArray[Any]
-# The implementation is tried on this many arrays of numbers drawn anew, and on those of the least and the most.
+# The implementation is tested on this many random inputs, and on all-minimum and all-maximum ones.
 _TRIALS = 6
-# Sums of integers as small as this are exact in each type of floats, in any grouping.
+# Sums of integers this small are exact in every float type, in any grouping.
 _SMALL = 5
 
 
 @record
 class Tensorize(Step):
-    """A loop that does what the kernel `definition` says, done as the kernel `implementation` says.
+    """Replaces a loop that computes what the kernel `definition` computes by the kernel `implementation`.
 
-    Both take the same arrays, of constant shapes. The definition is one loop, with what is in it. The loop in the
-    schedule must be the same, on parts of its own arrays: of each the last axes, as many as the kernel's array has,
-    from some element on, which is proved to lie in bounds with all of its part. So what a processor has instructions
-    for is said once: `tl.dot` in the implementation is one instruction where the target has it.
+    Both kernels take the same arrays, of constant shapes, and the definition is a single loop. The schedule's loop must
+    equal it, on parts of its own arrays that are proved in bounds: each kernel array stands for the last axes of one,
+    from some element on. An instruction is so described once: `tl.dot` in the implementation is one where the target
+    has it.
 
-    That the implementation does what the definition says is tried by the interpreter, to the last bit, on numbers that
-    are drawn, the least and the most; of floats that a `tl.reduce` combines on integers, which any grouping adds up to
-    the same. Refused where one of these differs, where the loops differ, and where an array that is written is another
-    one too, as the kernels' arrays do not overlap.
+    The interpreter tests that both kernels give the same bits, on random, least and greatest numbers; on small integers
+    if a `tl.reduce` combines floats, since these sum exactly in any grouping. Refused if a result differs, if the loops
+    differ, and if two kernel arrays would be one array that is written, since kernels' arrays do not overlap.
     """
 
     loop: LoopName
@@ -74,7 +73,7 @@ class Tensorize(Step):
         return settled(self, with_loop(facts, loop, rewrite(implementation.body, rules).stmts), around[:-1])
 
     def _demand_same_arrays(self, *funcs: PrimFunc) -> None:
-        """Raises KernelError where the two kernels do not take the same arrays, or do more than load and store."""
+        """Raises KernelError unless the kernels take the same arrays and only load and store elements."""
         taken: list[list[object]] = []
         for func in funcs:
             params = func.arrays
@@ -90,7 +89,7 @@ class Tensorize(Step):
             raise does_not_fit(self, f"`{funcs[0].name}` and `{funcs[1].name}` take different arrays")
 
     def _demand_apart(self, facts: Facts, loop: For, parts: Mapping[Buffer, _Part]) -> None:
-        """Raises KernelError where two arrays of the kernels would be one, and one of them is written."""
+        """Raises KernelError if two arrays of the kernels would be one array that is written."""
         root = facts.definitions.root
         touched = facts.touches_in.get(loop, {})
         written = {each.buffer for each, touches in touched.items() if any(map(writes, touches))}
@@ -106,13 +105,13 @@ class Tensorize(Step):
 
 @record(eq=False)
 class _Part:
-    """The part of a buffer that a kernel's array stands for: its first element."""
+    """The part of a buffer that a kernel's array stands for: from the element `first` on."""
 
     buffer: Buffer
     first: tuple[Expr, ...]
 
     def places(self, step: Tensorize, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The indices in the buffer of an element of the array, or of several by a ramp."""
+        """The indices in the buffer for indices in the array, scalars or ramps."""
         outer = len(self.first) - len(indices)
         moved = (_moved(step, first, index) for first, index in zip(self.first[outer:], indices, strict=True))
         return (*self.first[:outer], *moved)
@@ -127,7 +126,7 @@ def _moved(step: Tensorize, first: Expr, index: Expr) -> Expr:
 
 
 class _Match:
-    """A loop beside the one of a definition."""
+    """Matches a loop with the loop of a definition."""
 
     def __init__(self, step: Tensorize, facts: Facts, around: tuple[For, ...], definition: PrimFunc) -> None:
         self.step, self.facts, self.around, self.loop = step, facts, around, around[-1]
@@ -139,7 +138,7 @@ class _Match:
         self.inside = defined_in(self.loop)
 
     def parts(self) -> dict[Buffer, _Part]:
-        """What the definition's arrays stand for. Raises KernelError where the loops differ."""
+        """The part that each array of the definition stands for. Raises KernelError if the loops differ."""
         self._demand_same_loops()
         pairs = [*zip(accesses_in(self.wanted), accesses_in(self.loop), strict=False)]
         found: dict[Buffer, _Part] = {}
@@ -159,7 +158,7 @@ class _Match:
         return found
 
     def _demand_same_loops(self) -> None:
-        """Pairs the variables of the loops, which must have the same constant numbers of iterations."""
+        """Pairs the loops' variables. Raises KernelError unless paired loops have equal, constant counts."""
         space, self.values = self.facts.space, dict[Var, Expr]()
         ones, others = ([root, *statements_of(root.body, For)] for root in (self.wanted, self.loop))
         for wanted, mine in zip(ones, others, strict=False):
@@ -174,7 +173,7 @@ class _Match:
         self.loops: dict[Node, For] = dict(zip(others, ones, strict=False))
 
     def _first(self, wanted: Load | Store, mine: Load | Store) -> tuple[Expr, ...]:
-        """Where the definition's array begins in the buffer of an access: as far from it as in the definition."""
+        """Where the definition's array begins in the buffer: the difference of the two accesses' indices."""
         space, outer = self.facts.space, len(mine.indices) - len(wanted.indices)
         if outer < 0 or wanted.buffer.dtype != mine.buffer.dtype or any(i.dtype.lanes > 1 for i in mine.indices):
             raise does_not_fit(self.step, f"`{mine}` does not fit to `{wanted}`")
@@ -190,7 +189,7 @@ class _Match:
         return tuple(first)
 
     def _demand_equal(self, kept: Mapping[Node, Load | Store]) -> None:
-        """Raises KernelError where the loops differ in more than in where their arrays lie."""
+        """Raises KernelError if the loops differ in more than the position of their arrays."""
         entered: list[Node] = []
 
         def replaced(node: Load | Store) -> Node:
@@ -212,7 +211,7 @@ class _Match:
             raise does_not_fit(self.step, f"the loop is another one than that defined: {difference.difference}")
 
     def _demand_bounds(self, param: Buffer, part: _Part) -> None:
-        """Raises KernelError where a part is not proved to lie in its buffer, from its first element to its last."""
+        """Raises KernelError unless the first and the last element of a part are proved in bounds."""
         shape = constant_shape(param)
         assert shape is not None
         ends = (*(0 for _ in range(len(part.first) - len(shape))), *(extent - 1 for extent in shape))
@@ -223,7 +222,7 @@ class _Match:
 
 
 def _difference(definition: PrimFunc, implementation: PrimFunc) -> str:
-    """Where the two were seen to give different bits, or to fail; nothing where they were not."""
+    """The first difference seen between the two kernels' results, or a failure; empty if there is none."""
     from tirlite.interp import interpreter
 
     runs = [interpreter(each) for each in (definition, implementation)]
@@ -246,7 +245,7 @@ def _difference(definition: PrimFunc, implementation: PrimFunc) -> str:
 
 
 def _arrays(definition: PrimFunc, is_regrouped: bool) -> Iterator[list[_Array]]:
-    """Arguments to try: numbers that are drawn, the least and the most."""
+    """Inputs to test: least, greatest and random numbers."""
     from tirlite.interp.bfloat import is_bfloat, to_bfloat
 
     draw = np.random.default_rng(0)

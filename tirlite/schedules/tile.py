@@ -28,17 +28,17 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 
 @record
 class Tile(Step):
-    """Loops by blocks of this many iterations: all `i.outer`, in the order of the loops, and in these all `i.inner`.
+    """Tiles perfectly nested loops: all block loops `i.outer`, in the order of the nest, around all loops `i.inner`.
 
-    A loop of size 0 is not cut: it keeps its name, and goes through all of its iterations in each block of the others.
-    Of one of size 1 the blocks remain, with a condition inside where they do not lie in all blocks around.
-    Loops over blocks are taken, too: what bounds one may move it by whole blocks of it alone.
+    A loop of size 0 is not cut: it keeps its name and runs whole within each block of the others. For size 1 only the
+    block loop remains. Loops that are block loops already may be tiled again.
 
-    The loops hold nothing but each other. The bounds of one may be sums of the variables of those around it, as `skew`
-    makes them: then the blocks are cut where all of a block around begins, and each iteration takes its part of them.
-    Refused where an access would come before one that it must come after, which never happens where both lie in later
-    iterations, or the same, of all of these loops. The outermost blocks of a parallel loop are parallel where its
-    iterations do not depend on each other across the loops around it, too.
+    The bounds of a loop may be sums of variables of the loops around it, as after `skew`: its blocks then cover its
+    whole range over a block of those, and each iteration runs the part within its own bounds.
+
+    Refused if an access would run before one that it depends on, so unless every dependence goes forward, or stays in
+    one iteration, in each of these loops. The outermost block loop of a parallel loop stays parallel if no dependence
+    carried by a loop around connects different iterations of it.
     """
 
     sizes: tuple[tuple[LoopName, int], ...]
@@ -68,10 +68,10 @@ class Tile(Step):
         return with_loop(facts, nest[0], self._tiled(facts, nest).stmts)
 
     def _tiled(self, facts: Facts, nest: list[For]) -> SeqStmt:
-        """The loops over blocks, around those through one."""
+        """The block loops, around the loops within a block."""
         blocks: list[For] = []
         within: list[For | IfThenElse] = []
-        least: dict[Var, Expr] = {}  # of the variable of each loop in a block
+        least: dict[Var, Expr] = {}  # bounds of each loop's variable within a block
         most: dict[Var, Expr] = {}
         inner: dict[Var, Expr] = {}
         for place, (loop, (_, by)) in enumerate(zip(nest, self.sizes, strict=True)):
@@ -105,14 +105,14 @@ class Tile(Step):
 
     @staticmethod
     def _kind(facts: Facts, nest: list[For], place: int, blocks: list[For]) -> ForKind:
-        """How the blocks of one of the loops run, those of the loops around it being `blocks`."""
+        """The kind of the block loop of `nest[place]`; `blocks` are the block loops around it."""
         loop = nest[place]
         if loop.kind is ForKind.PARALLEL and blocks:
             return ForKind.SERIAL
         return moved_out(facts, loop, nest[:place]).kind
 
     def _demand_whole_blocks(self, facts: Facts, loop: For, first: Expr, cut: list[For]) -> None:
-        """Raises KernelError where a loop over blocks may begin elsewhere than some whole blocks after `first`."""
+        """Raises KernelError unless a block loop's start differs from `first` by a multiple of its step."""
         if loop.step == 1 or first is loop.start:
             return
         if not mentions(first, {each.var for each in cut}):
@@ -122,7 +122,7 @@ class Tile(Step):
         raise does_not_fit(self, f"the loop over `{loop.var.name}` may be moved by parts of its blocks")
 
     def _end(self, bound: Expr, low: Mapping[Var, Expr], high: Mapping[Var, Expr]) -> Expr:
-        """The least that a bound is while variables go from `low` to `high`; given these in turn, the most."""
+        """The minimum of a bound while each variable goes from `low` to `high`; the maximum if these are swapped."""
         if not mentions(bound, low):
             return bound
         match bound:
@@ -142,16 +142,13 @@ class Tile(Step):
 
 
 def _known_end(facts: Facts, loop: For) -> Expr | None:
-    """The end of a loop, or what is an end of it beside others, if numbers are known that it lies between.
-
-    Of loops inside nothing would be known where a number of any value picked their ends.
-    """
+    """The first operand of a loop's stop with known numeric bounds, or None."""
     each = (loop.stop, *facts.space.operands(loop.stop, Min))
     return next((end for end in each if None not in ends(facts.space.size(end))), None)
 
 
 def turns(dependence: Dependence, band: list[For]) -> bool:
-    """Whether the sink of what a loop of a band carries may lie in an earlier iteration of another one of them."""
+    """Whether a dependence that a loop of a band carries may go backwards in an inner loop of the band."""
     if dependence.is_reduction and all(loop.kind is ForKind.REDUCE for loop in band):
         return False
     return any(dependence.may_go_back(loop) for loop in _further(dependence, band))
@@ -162,19 +159,18 @@ def _further(dependence: Dependence, band: list[For]) -> Iterator[For]:
     return (loop for loop in band if loop in inside)
 
 
-# This many iterations per one of the loop around: what is added never wraps around.
+# The largest skew factor: below it, the added term cannot overflow.
 _FAR = 1 << 20
 
 
 @record
 class Skew(Step):
-    """`for j in range(a, b)` inside of `along` as `j.skewed`, which is ahead by `by` for each iteration of that so far.
+    """Skews `for j in range(a, b)` inside of `along`: shifts it by `by` for each iteration of `along` so far.
 
-    `j` is `j.skewed - by * (t - start)` then. It never changes results; but what came in an earlier iteration of `j`
-    and a later one of `t` now comes in the same iteration or a later one of both, if `by` is large enough, so that
-    `tile` may take both: iterated stencils go by tiles of time and space. Where `along` goes through a block, as
-    `split` makes it, its iterations are counted from 0. Refused where numbers might wrap around, as `along` may have
-    any number of iterations.
+    The loop becomes `j.skewed`, and `j` is `j.skewed - by * (t - start)`. Never changes results. If `by` is large
+    enough, no dependence goes backwards in either loop, so that `tile` may take both: time and space tiles of an
+    iterated stencil. If `along` is a block of a split loop, its iterations are counted from 0 in each block. Refused
+    unless the shift is proved not to overflow, as `along` may run any number of times.
     """
 
     loop: LoopName
@@ -219,6 +215,6 @@ class Skew(Step):
 
 
 def _most(facts: Facts, passed: Expr) -> Size | None:
-    """The most that a number of iterations can be."""
+    """The largest value of an iteration count, if known."""
     size = facts.space.size(passed)
     return ends(size)[1] if facts.space.is_exact(size) else None

@@ -31,10 +31,10 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE, ForKind.UNROLLED)
 
 @record
 class Unroll(Step):
-    """This many iterations of a loop in one, in their order, and a loop `i.rest` through what is left.
+    """Unrolls a loop by `by` iterations, in their order, with a remainder loop `i.rest`.
 
-    Without a number all of them are written out, which is refused where their number is not constant. It never changes
-    results. Where loops inside are to serve several iterations together, `unroll_jam` is the step.
+    Without `by`, all iterations are written out; refused unless their number is constant. Never changes results. To
+    share what inner loops load, use `unroll_jam`.
     """
 
     loop: LoopName
@@ -61,20 +61,22 @@ class Unroll(Step):
         return with_loop(facts, loop, (loop.replaced(stop=middle, step=self.by, body=body), named(rest, ".rest")))
 
 
-# Of this many iterations at once, what is left goes by twos.
+# From this factor on, the remainder is unrolled by two.
 _FEW = 4
 
 
 @record
 class UnrollJam(Step):
-    """This many iterations of a loop at once, each statement for all of them before the next.
+    """Unrolls a loop by `by` iterations and jams them: each statement for all of them before the next statement.
 
-    What is left goes at once, too, where its number is known. Else it goes by twos, so that sums wait less for one
-    another, with the last one once more if need be, where an iteration may run again and stores vectors: LLVM finds
-    none in rows of which two may be one. Or it goes one by one. Loops inside stay one loop each, and what they load
-    serves all of these iterations. Refused where one iteration may touch what another one writes, and where loops
-    inside do not run alike in all of them. With `rolled` they are not written out: each part of the body is a loop over
-    them, and what one allocates has a row for each, as dot products by tiles take them.
+    Inner loops stay one loop each, and what they load serves all of these iterations. A remainder of known size is
+    jammed as well. Otherwise it goes by two, which shortens the wait for dependent sums; an odd last iteration then
+    runs twice, if that is harmless and the loop stores vectors (for scalar rows that may coincide, LLVM would find no
+    vectors). Else it goes one by one.
+
+    With `rolled`, iterations are not written out: each part of the body is a loop over them, and buffers that an
+    iteration allocates get a row for each, the form that tiled dot products need. Refused if the loop carries a
+    dependence, and if inner loops differ between iterations.
     """
 
     loop: LoopName
@@ -117,35 +119,32 @@ class UnrollJam(Step):
 
 
 def _may_run_twice(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
-    """Whether an iteration may run beside itself, statement by statement: it reads nothing that it writes.
-
-    What it sets anew and then adds to, both runs would add to.
-    """
+    """Whether an iteration can be jammed with itself: it reads no buffer that it writes, which both would update."""
     return all(all(map(writes, found)) or not any(map(writes, found)) for found in touches.values())
 
 
 class _Rows(Jam):
-    """Runs each part of a loop's body for up to this many iterations before the next part, in a loop of its own.
+    """Runs each part of a loop's body for up to `most` iterations, in a loop of its own, before the next part.
 
-    It does what Jam does, for more iterations than are written out, as tiles of sums take: dot products are those that
-    they take. What an iteration allocates has a row for each of them. The iterations must be independent.
+    It does what Jam does for more iterations than can be written out, as tiles of dot products need. Buffers that an
+    iteration allocates get a row for each. The iterations must be independent.
     """
 
     def __init__(self, loop: For, most: int) -> None:
         super().__init__(loop.var, 1)
         self.loop, self.most, self.first = loop, most, Var(f"{loop.var.name}.first")
-        self.own: dict[Buffer, Buffer] = {}  # what an iteration allocates, and what all do
+        self.own: dict[Buffer, Buffer] = {}  # each buffer that an iteration allocates, and the one with rows for all
         self.rows: set[Var] = set()
 
     def all(self) -> For:
-        """The loop over the first ones of this many iterations. Raises NotVector where they do not go in parts."""
+        """The loop over groups of `most` iterations. Raises NotVector if the body cannot be divided into parts."""
         made = self.loop.replaced(var=self.first, step=self.most, body=self.block(self.loop.body))
         if any(name in self.own for node in walk(made) for name in buffers_of(node)) or self.is_torn(made):
             raise NotVector
         return made
 
     def is_torn(self, made: For) -> bool:
-        """Whether a part uses what another one has computed for an iteration."""
+        """Whether a part uses a name that another part defines for an iteration."""
         parts = [each for each in statements_of(made.body, For) if each.var in self.rows]
         defined = [(each, defined_in(each.body)) for each in parts]
         return any(mentions(each, names) for each in parts for other, names in defined if other is not each)
@@ -161,7 +160,7 @@ class _Rows(Jam):
                 made.append(stmt)
             elif any(isinstance(node, Allocate) or _is_dot(node) for node in walk(stmt)):
                 has_own = any(statements_of(stmt, Allocate))
-                # Sums that begin at 0 are said to in the part that they are summed up in.
+                # Keep the store that sets sums to 0 in the part of their dot products.
                 begun = [together.pop()] if together and not has_own and _is_zero(together[-1]) else []
                 made += self._each(together)
                 made += self.statement(stmt) if has_own else self._each([*begun, stmt])

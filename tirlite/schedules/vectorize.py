@@ -25,17 +25,16 @@ from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 @record
 class Vectorize(Step):
-    """A loop by vectors of this many `lanes`, the widest first: what is left of one width goes by the next.
+    """Vectorizes a loop with `lanes`, the widest first: the remainder of one width uses the next.
 
-    What the body allocates has an element for each lane. With `padded` the last vector of the least width may reach
-    beyond the end: it reads there what is left over in copies that `pack` has made whole, and leaves alone what lies
-    beyond, by a mask where it is `masked` and elements have 4 or 8 bytes, else one by one. Where it is `masked`, loops
-    inside may store such elements, too: a block that is not whole then does all under a mask. A block of `split` is one
-    vector, or some of the narrower width where these have fewer lanes together, as in the last block. Without `padded`
-    the last iterations follow one by one.
+    Buffers that the body allocates get an element per lane. A block loop of `split` becomes one vector, or several of
+    the narrower width if these have fewer lanes together, as in the last block. Refused if the loop carries a
+    dependence, and for statements without a vector form: scattered accesses, branches, calls.
 
-    Refused where one iteration may touch what another one writes, and for what has no vector form: lanes that access
-    memory away from each other, branches, calls.
+    `padded`: the last vector of the narrowest width may reach beyond the end, instead of a scalar remainder loop. It
+    reads the padding of copies that `pack` has made whole; other memory is accessed lane by lane.
+    `masked`: with `padded`, memory is accessed under a mask instead, if elements have 4 or 8 bytes; inner loops may
+    then store as well, and a partial block runs entirely under a mask.
     """
 
     loop: LoopName
@@ -77,7 +76,7 @@ class Vectorize(Step):
             yield loop.replaced(start=begin, body=body)
 
     def _block(self, facts: Facts, loop: For, around: For) -> Iterator[Stmt]:
-        """One block of a loop around, as vectors that hold no more than the block does."""
+        """One block of the loop `around`, by vectors of at most as many lanes as the block has iterations."""
         lanes, *narrower = self.lanes
         if around.step > lanes:
             raise does_not_fit(self, f"a block has {around.step} iterations, more than {lanes} lanes")
@@ -99,7 +98,7 @@ class Vectorize(Step):
 
 
 def _by_width(loop: For, widths: Sequence[int], made: Callable[[Var, int], SeqStmt]) -> SeqStmt:
-    """One block as a vector of the first width, or as some of a narrower one, where these have fewer lanes together."""
+    """One block as a vector of the first width, or as some of a narrower width if these have fewer lanes in all."""
     assert isinstance(loop.start, Var)
     lanes, *narrower = widths
     body = made(loop.start, lanes)
@@ -116,7 +115,7 @@ def _by_width(loop: For, widths: Sequence[int], made: Callable[[Var, int], SeqSt
 
 
 def _stores_inside(loop: For) -> bool:
-    """Whether loops inside store what is not each iteration's own, and all that is touched are words."""
+    """Whether inner loops store to memory outside of the iteration, and all elements accessed have 4 or 8 bytes."""
     own = allocated_in(loop.body)
     inside = [store for inner in statements_of(loop.body, For) for store in statements_of(inner.body, Store)]
     touched = {node.buffer for node in accesses_in(loop.body)}
@@ -125,7 +124,7 @@ def _stores_inside(loop: For) -> bool:
 
 
 def _whole_or_masked(loop: For, lanes: int) -> Stmt:
-    """One block as a vector, or as one of which the lanes beyond the end are off. Raises NotVector."""
+    """One block as a vector, or as a masked vector if it is partial. Raises NotVector."""
     assert isinstance(loop.start, Var)
     vectors = _lanes(loop, loop.start, lanes)
     on = Let(Var("on", bool_.with_lanes(lanes)), lanes_before(loop.start, loop.stop, lanes), span=loop.span)
@@ -136,7 +135,7 @@ def _whole_or_masked(loop: For, lanes: int) -> Stmt:
 
 
 def _block_around(facts: Facts, loop: For) -> For | None:
-    """The loop around whose blocks this one goes through, as `split` makes them: none of these is empty."""
+    """The loop whose blocks, as `split` makes them, this loop runs through; none of these is empty."""
     return next((each for each in statements_of(facts.func.body, For) if is_block_of(loop, each)), None)
 
 
@@ -145,7 +144,7 @@ def _lanes(loop: For, at: Var, lanes: int) -> Lanes:
 
 
 class _Padded:
-    """One vector of iterations from `at` on, of which some may lie beyond the end of a loop."""
+    """One vector of iterations from `at` on, some of which may lie beyond the end of the loop."""
 
     def __init__(self, facts: Facts, loop: For, body: SeqStmt, at: Var, lanes: int) -> None:
         self.loop = loop
@@ -155,7 +154,7 @@ class _Padded:
         self.end = Min(Add(at, const(lanes, i64)), loop.stop)
         self.place = Ramp.unit(0, lanes)
         self.lanes = lanes
-        self.on: Var | None = None  # the lanes up to the end, once they are asked for
+        self.on: Var | None = None  # the mask of the lanes before the end, once needed
         self.own = allocated_in(body)
         self.loops = [*statements_of(facts.func.body, For)]
         self.made = allocated_in(facts.func.body)
@@ -163,7 +162,7 @@ class _Padded:
         self.room = -(-most.value // lanes) * lanes if isinstance(most, IntImm) else None
 
     def body(self, step: Vectorize) -> SeqStmt:
-        """The statements, those that reach out of copies with room for one lane after the other. Raises NotVector."""
+        """The statements; memory without padding is accessed under a mask or lane by lane. Raises NotVector."""
         stmts: list[Stmt] = []
         for stmt in self.inside.stmts:
             if step.masked and isinstance(stmt, Store) and self._is_at_edge(stmt):
@@ -190,19 +189,19 @@ class _Padded:
         return SeqStmt(tuple(stmts))
 
     def _mask(self, stmt: Stmt, stmts: list[Stmt]) -> Var:
-        """The lanes up to the end, told in front of the first statement that asks for them."""
+        """The mask of the lanes before the end, defined before the first statement that needs it."""
         if self.on is None:
             self.on = Var("on", bool_.with_lanes(self.lanes))
             stmts.append(Let(self.on, lanes_before(self.at, self.loop.stop, self.lanes), span=stmt.span))
         return self.on
 
     def _is_wide(self, stmt: Stmt) -> bool:
-        """Whether what a statement reads of memory are words of 4 or 8 bytes."""
+        """Whether all memory that a statement reads has elements of 4 or 8 bytes."""
         read = {node.buffer for node in loads_in(stmt)} - self.own
         return all(buffer.dtype.bytes in (4, 8) and not buffer.volatile for buffer in read)
 
     def _read_under_mask(self, stmt: Let, on: Var) -> Stmt:
-        """A value of which the lanes up to the end alone are read."""
+        """A let that reads only the lanes before the end."""
         known = [*self.vectors.accessed]
         self.vectors.on = self.vectors.some = on  # the first lane lies before the end
         try:
@@ -211,7 +210,7 @@ class _Padded:
             self.vectors.on, self.vectors.accessed = None, known
 
     def _is_at_edge(self, store: Store) -> bool:
-        """Whether lanes beyond the end would touch memory, of words of 4 or 8 bytes alone, side by side."""
+        """Whether lanes beyond the end would access memory, with elements of 4 or 8 bytes only."""
         loads = list(loads_in(store.value))
         if store.buffer in self.own and (all(map(self._has_room, loads)) or any(n.buffer in self.own for n in loads)):
             return False
@@ -219,10 +218,10 @@ class _Padded:
         return all(buffer.dtype.bytes in (4, 8) and not buffer.volatile for buffer in touched)
 
     def _under_mask(self, store: Store, on: Var) -> Stmt:
-        """A store of the lanes up to the end, and of 0 beyond into what each iteration has for itself.
+        """A masked store to memory; to a buffer of the iteration, an unmasked store of 0 in the lanes beyond the end.
 
-        Where all lanes are there, memory is stored to without a mask: with one it takes some processors several times
-        as long.
+        If all lanes exist, memory is stored to without a mask: masked stores are several times as slow on some
+        processors.
         """
         is_memory, known = store.buffer not in self.own, [*self.vectors.accessed]
         whole = self.vectors.statement(store) if is_memory else store
@@ -240,7 +239,7 @@ class _Padded:
             self.vectors.on = None
 
     def _reads_within(self, root: Stmt | Expr) -> bool:
-        """Whether lanes beyond the end read nothing but what is there for them."""
+        """Whether lanes beyond the end read only padding."""
         return all(self._has_room(node) for node in loads_in(root))
 
     def _writes_within(self, stmt: Stmt) -> bool:
@@ -259,19 +258,19 @@ class _Padded:
             return False
         if is_made:
             return self.room is not None and width.value >= group * self.room
-        # What `dots` reads where it lies has whole blocks.
+        # An operand that `dots` reads in place has whole blocks.
         return group > 1 and has_whole_blocks(self.loops, self.loop, const(width.value // group, i64), self.lanes)
 
     def _is_let(self, node: Node) -> bool:
-        """Whether a variable was defined in the body, with another value in each lane."""
+        """Whether a variable is defined in the body, with a value per lane."""
         return isinstance(node, Var) and node is not self.loop.var and node in self.vectors.values
 
     def _stage(self, name: str, dtype: DType) -> Buffer:
-        """A buffer with an element for each lane, which memory is reached by one by one."""
+        """A buffer with an element per lane, through which memory is accessed lane by lane."""
         return Buffer(f"{name}.lanes", dtype, (const(self.lanes, i64),), "local")
 
     def _one_by_one(self, store: Store) -> Iterator[Stmt]:
-        """A local element set to what memory holds, for the lanes that are there; 0 in the others."""
+        """Sets a local element per lane to its value, and to 0 beyond the end."""
         stage = self._stage(store.buffer.name, store.buffer.dtype)
         wide = self.vectors.wide[store.buffer]
         each = (
@@ -281,14 +280,14 @@ class _Padded:
         yield from self._whole_or(store, each)
 
     def _read_one_by_one(self, stmt: Let) -> Iterator[Stmt]:
-        """The value of each lane that is there, and 0 in the others."""
+        """Reads a let's value for each lane, 0 beyond the end."""
         stage = self._stage(stmt.var.name, stmt.value.dtype)
         yield from self._gathered(stmt, stmt.value, stage)
         wide = self.vectors.values[stmt.var] = Var(stmt.var.name, stage.dtype.with_lanes(self.lanes))
         yield Let(wide, Load(stage, (self.place,)), span=stmt.span)
 
     def _gathered(self, stmt: Stmt, value: Expr, stage: Buffer) -> Iterator[Stmt]:
-        """What sets the elements of a buffer to the values of the lanes that are there, of others to 0."""
+        """Sets a buffer's elements to the value of each lane before the end, and to 0 beyond it."""
         if any((isinstance(node, Load) and node.buffer in self.own) or self._is_let(node) for node in walk(value)):
             raise NotVector
         lane = Var(f"{self.loop.var.name}.lane")
@@ -298,7 +297,7 @@ class _Padded:
         yield For(lane, self.at, self.end, SeqStmt((own,)))
 
     def _stored(self, store: Store) -> Iterator[Stmt]:
-        """An element of memory set, for the lanes that are there, each by its own of what the body makes."""
+        """Stores an element per lane to memory, for the lanes before the end, from the lanes' own values."""
         lane, stages = Var(f"{self.loop.var.name}.lane"), dict[Buffer | Var, Buffer]()
         each: list[Stmt] = []
         for node in walk(store):
@@ -327,10 +326,7 @@ class _Padded:
         yield from self._whole_or(store, each)
 
     def _whole_or(self, store: Store, each: Sequence[Stmt]) -> Iterator[Stmt]:
-        """A store as one of a vector where all lanes are there, else of part of one.
-
-        Where it has no such form, it is done one by one.
-        """
+        """A vector store if all lanes exist, else a masked one; without vector form `each`, lane by lane."""
         try:
             vector = self.vectors.statement(store)
         except NotVector:
@@ -341,11 +337,11 @@ class _Padded:
         yield IfThenElse(is_whole, SeqStmt((vector,)), SeqStmt(tuple(part or each)), span=store.span)
 
     def _masked(self, store: Store) -> Sequence[Stmt] | None:
-        """A store of the lanes that are there; None where that cannot be."""
+        """A store of the lanes before the end; None if it has no vector form."""
         left = folded(Sub(self.loop.stop, self.at))
         there = LT(self.place, Broadcast(left, self.lanes))
         on = Var("left", there.dtype)
-        # What is accessed where all lanes are there is not there for all of them here.
+        # Accesses seen so far were made with all lanes, and cannot justify loads here.
         self.vectors.on, self.vectors.some, self.vectors.accessed = on, on, []
         try:
             return Let(on, there, span=store.span), self.vectors.statement(store)

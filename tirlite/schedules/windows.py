@@ -1,6 +1,4 @@
-"""Finds the part of a buffer that one iteration of a loop uses, from an offset of the loop's variable on, and copies
-it in the same order.
-"""
+"""Finds the part of a buffer that one iteration of a loop uses, as windows that move with the loop, and copies it."""
 
 from __future__ import annotations
 
@@ -16,17 +14,17 @@ from tirlite.sizes import Size, lower_bound, upper_bound
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.unknown import ends, terms_in, unknowns_in
 
-# This many extrema are looked into, one inside of another, as those of indices that are clamped.
+# Nested `min` and `max`, as of clamped indices, are analysed up to this depth.
 _DEEPEST = 4
-# What is read so far ahead is read here and there.
+# The largest factor between an index and a loop's variable that still counts as a window.
 _MOST_AHEAD = 8
-# What lies this far apart, as numbers of 32 bits do of which nothing is known, may be anywhere.
+# A window this wide is none: it comes from an unknown 32-bit index.
 _ANYWHERE = 1 << 31
 
 
 @record
 class Window:
-    """All indices along an axis: from `factor * base + low` to `high` after that, of the variable of a loop around."""
+    """The indices used along an axis: `factor * base + low` to `factor * base + high`; `base` is a loop's variable."""
 
     base: Var
     low: int
@@ -40,7 +38,7 @@ class Window:
 
     @property
     def end(self) -> Expr:
-        """What comes after the last index."""
+        """The index after the last."""
         return shifted(self._base, self.high + 1)
 
     @property
@@ -52,41 +50,41 @@ class Window:
         return self.high - self.low + 1
 
     def place(self, index: Expr) -> Expr:
-        """How far behind the first one an index lies, which may be of a narrower type."""
+        """The position of an index, which may have a narrower type, in the window."""
         return folded(Sub(index.astype(i64), self.begin))
 
 
 @record(eq=False)
 class Tile:
-    """A part of a buffer, and the buffer that it is copied to: of each axis a window, or all where there is none."""
+    """A part of a buffer and the copy of it: along each axis a window, or the whole axis if None."""
 
     buffer: Buffer
     windows: tuple[Window | None, ...]
     cached: Buffer
 
     def ends(self, axis: int) -> tuple[Expr, Expr]:
-        """The first index along an axis that there is in the part, and what comes after the last one."""
+        """The first index of the part along an axis and the one after the last, clipped to the buffer."""
         found, extent, none = self.windows[axis], self.buffer.shape[axis], const(0, i64)
         return (none, extent) if found is None else (Max(found.begin, none), Min(found.end, extent))
 
     def moved(self, node: Load | Store) -> Load | Store:
-        """The access of the copy in the place of one of the buffer; of another buffer the access as it is."""
+        """An access to the buffer redirected to the copy; an access to another buffer unchanged."""
         if node.buffer is not self.buffer:
             return node
         return node.replaced(buffer=self.cached, indices=self._within(node.indices))
 
     def loaded(self) -> SeqStmt:
-        """The loops that fill the copy with those elements that there are."""
+        """The loops that load the copy's elements that exist in the buffer."""
         places = self._places("")
         return self._over(places, Store(self.cached, self._within(places), Load(self.buffer, places)))
 
     def stored(self) -> SeqStmt:
-        """The loops that put those elements that there are back."""
+        """The loops that store these elements back."""
         places = self._places(".stored")
         return self._over(places, Store(self.buffer, places, Load(self.cached, self._within(places))))
 
     def _within(self, indices: Iterable[Expr]) -> tuple[Expr, ...]:
-        """Where an element of the buffer stands in the copy."""
+        """The indices of an element in the copy."""
         pairs = zip(indices, self.windows, strict=True)
         return tuple(index if found is None else found.place(index) for index, found in pairs)
 
@@ -98,7 +96,7 @@ class Tile:
 
 
 def tile(facts: Facts, buffer: Buffer, accesses: Iterable[Load | Store], around: Sequence[For]) -> Tile:
-    """The part of a buffer that holds all of these accesses, whichever iteration of the loops around it is."""
+    """The part of a buffer that contains all of these accesses in any one iteration of the loops around."""
     indices = [facts.addresses.of(node).indices for node in accesses]
     windows = [window([each[axis] for each in indices], around, facts.space) for axis in range(len(buffer.shape))]
     extents = (
@@ -109,9 +107,9 @@ def tile(facts: Facts, buffer: Buffer, accesses: Iterable[Load | Store], around:
 
 
 def window(indices: Iterable[Size], around: Sequence[For], space: IndexSpace) -> Window | None:
-    """Where indices lie, by the innermost of the loops around that tells it; None where none does.
+    """The window of indices relative to the innermost loop around for which there is one; None if there is none.
 
-    A loop tells nothing of an index that does not go on with it, as of what is read from memory: that may lie anywhere.
+    A loop is skipped unless all indices depend on its variable: an index read from memory may be anywhere.
     """
     found = [*indices]
     for loop in reversed(around):
@@ -129,7 +127,7 @@ def window(indices: Iterable[Size], around: Sequence[For], space: IndexSpace) ->
 
 
 def _factor(indices: list[Size], base: Size) -> int:
-    """How far indices go on where the loop's variable goes on by one."""
+    """How much the indices grow when the loop's variable grows by one."""
     counters = terms_in(base)
     for index in indices:
         terms = terms_in(index)
@@ -146,7 +144,7 @@ def _factor(indices: list[Size], base: Size) -> int:
 
 
 def _span(size: Size, levels: int) -> tuple[int | None, int | None]:
-    """Numbers that a size never falls below, and never exceeds."""
+    """Constant lower and upper bounds of a size, if known."""
     extremum = next((atom for atom in terms_in(size) if isinstance(atom, Maximum | Minimum)), None)
     factor = None if extremum is None else terms_in(size)[extremum]
     if extremum is None or factor not in (1, -1) or not levels:

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from tirlite.schedules.schedule import Schedule
 
 
-# This many workers take tiles of time together; of more, most would have none where there are few steps.
+# With more workers than this, most would have no time tile to run if there are few steps.
 _FEW_WORKERS = 2
 
 
 class Rules(FactsPass):
-    """What is done, and when, by what a target has. For functions in normal form (see `Normalize`)."""
+    """A pass that schedules one kind of nest for a target. Takes functions in normal form (see `Normalize`)."""
 
     @abstractmethod
     def scheduled(self, facts: Facts) -> Trace | None:
-        """The steps that are taken; None where there is no loop for them."""
+        """The steps to take; None if there is no loop for them."""
 
     def on(self, facts: Facts) -> Rewritten:
         trace = self.scheduled(facts)
@@ -47,9 +47,9 @@ class Rules(FactsPass):
 
 
 class ScheduleTemporaries(Rules):
-    """Loops that fill temporaries, joined with those that read them, so that a few lines or a scalar are left of these.
+    """Joins loops that fill temporaries with those that read them, which leaves a few lines or a scalar.
 
-    Kernels are taken to be without errors: an access out of bounds goes away with an unused value.
+    Assumes a kernel without errors: an access out of bounds disappears with an unused value.
     """
 
     def scheduled(self, facts: Facts) -> Trace | None:
@@ -61,10 +61,10 @@ class ScheduleTemporaries(Rules):
 
 
 class ScheduleChains(Rules):
-    """Nests that fill temporaries, inside of tiles of the nests that read them: so a tile stays in the cache.
+    """Tiles nests that read temporaries, and computes a tile's temporaries right before it, while it is in the cache.
 
-    Results that no cache holds are written by vectors, which go past the caches: not in the `USUAL` form, where the
-    `LARGE` one does so.
+    Results too large for any cache are stored by vectors that bypass the caches: in the `LARGE` form, not the `USUAL`
+    one.
     """
 
     target: Target = field(default_factory=Target.host)
@@ -79,7 +79,7 @@ class ScheduleChains(Rules):
 
 
 class ScheduleStencils(Rules):
-    """Nests that are iterated, by tiles of time and space, by one worker or a few; more share the rows of each step."""
+    """Tiles iterated stencils in time and space, for few workers; more of them share the rows of each step."""
 
     target: Target = field(default_factory=Target.host)
 
@@ -92,7 +92,7 @@ class ScheduleStencils(Rules):
 
 
 class ScheduleRows(Rules):
-    """Loops over rows that go through several loops each: rows by blocks, where what these read is the same for all."""
+    """Processes rows that several loops go through, as of softmax or attention, in blocks if they read common data."""
 
     target: Target = field(default_factory=Target.host)
 
@@ -106,7 +106,7 @@ class ScheduleRows(Rules):
 
 
 class ScheduleColumns(Rules):
-    """Loops over columns that go down one each, carrying numbers along: row by row, all columns of a block together."""
+    """Processes columns with a recurrence down each, row by row: all columns of a block take a step together."""
 
     target: Target = field(default_factory=Target.host)
 
@@ -119,7 +119,7 @@ class ScheduleColumns(Rules):
 
 
 class ScheduleContractions(Rules):
-    """Nests that combine what depends on other loops each: by tiles of registers, over packed panels."""
+    """Schedules contractions (matrix products, convolutions) by register tiles over packed panels."""
 
     target: Target = field(default_factory=Target.host)
 
@@ -133,7 +133,7 @@ class ScheduleContractions(Rules):
 
 
 def _is_nest(loop: For) -> bool:
-    """Whether loops stand one inside of the other around an update, two of them at least in this one."""
+    """Whether three loops or more are nested around an update."""
     depth, body = 0, loop.body
     while inner := next((stmt for stmt in reversed(body.stmts) if isinstance(stmt, For)), None):
         depth, body = depth + 1, inner.body
@@ -141,9 +141,9 @@ def _is_nest(loop: For) -> bool:
 
 
 def auto(target: Target, form: Form = Form.USUAL, given: object = "auto") -> tuple[Pass, ...]:
-    """What becomes of loops where no schedule says it, for a target, in a version of this form.
+    """The passes that schedule a function without a schedule of its own, for a target, in the version `form`.
 
-    Where the option that is `given` is "compact", after the steps that join loops and shrink temporaries.
+    If `given` is "compact", `ScheduleTemporaries` comes first.
     """
     return (*_rules(target, form, given), *_loops(target))
 
@@ -160,14 +160,14 @@ def _rules(target: Target, form: Form, given: object) -> tuple[Rules, ...]:
 
 
 def _loops(target: Target) -> tuple[Pass, ...]:
-    """What becomes of loops that no schedule is for, with the registers of a target."""
+    """The passes for the loops that no rule has scheduled, with the registers of a target."""
     if target.name == HOST:
         return LOOPS
     return tuple(replace(each, target=target.name) if isinstance(each, VectorizeLoops) else each for each in LOOPS)
 
 
 def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
-    """The schedule that `tl.compile` follows with this option."""
+    """The schedule that `tl.compile` follows for the value `given` of its option."""
     from tirlite.schedules.schedule import Schedule
 
     if callable(given):
@@ -188,7 +188,7 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     before = steps[: len(steps) - len(usual.taken) - len(LOOPS)]
     for limits in usual.limits.each():
         if given == "compact" and limits.small_below:
-            continue  # such a version leaves temporaries whole
+            continue  # that version would leave temporaries whole
         of_size = ForSizes(limits, ())
         other = _chosen(facts, _rules(target, of_size.form, given))
         figures += other.figures

@@ -8,24 +8,24 @@ from tirlite.ir import Allocate, For, ForKind, Let, Load, PrimFunc, Store, state
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.walk import loads_in
 
-# Of a function with more loops than that, each step would take long.
+# In functions with more loops, each step would take too long.
 _MOST_LOOPS = 48
-# This many nests make a step of time, with this many accesses: of each two that may meet the order is asked for.
+# At most this many nests and accesses in a time step: each pair of accesses is analysed for dependences.
 _MOST_NESTS, _MOST_ACCESSES = 4, 64
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
-# This many bytes stay in the second cache.
+# This many bytes stay in the L2 cache.
 _LITTLE = 256 * 1024
 
 
 def has_chains(func: PrimFunc) -> bool:
-    """Whether there are large temporaries, and two nests or more, but not very many."""
+    """Whether there are large temporaries, and at least two loops but not very many."""
     if next(large_temporaries(func), None) is None:
         return False
     return 2 <= sum(1 for _ in statements_of(func.body, For)) <= _MOST_LOOPS
 
 
 def large_temporaries(func: PrimFunc) -> Iterator[Allocate]:
-    """The allocations of two axes or more that may have more bytes than a cache keeps, in no memory of its own."""
+    """The `global` allocations with two axes or more whose size exceeds what a cache keeps, or is unknown."""
     for stmt in statements_of(func.body, Allocate):
         buffer = stmt.buffer
         size = constant_bytes(buffer)
@@ -34,21 +34,18 @@ def large_temporaries(func: PrimFunc) -> Iterator[Allocate]:
 
 
 def has_rows(func: PrimFunc) -> bool:
-    """Whether there is a loop with two others in its body, of not very many."""
+    """Whether a loop has two others in its body, among not very many loops."""
     loops = [*statements_of(func.body, For)]
     return 3 <= len(loops) <= _MOST_LOOPS and any(is_row(each) for each in loops)
 
 
 def is_row(loop: For) -> bool:
-    """Whether two loops or more stand in the body of a loop."""
+    """Whether the body of a loop directly contains two loops or more."""
     return sum(isinstance(stmt, For) for stmt in loop.body.stmts) > 1
 
 
 def is_down_columns(loop: For) -> bool:
-    """Whether an iteration of a loop carries numbers through serial loops, which do nothing but that.
-
-    Numbers of its own go through one loop, and those in arrays through each of some.
-    """
+    """Whether an iteration is only serial recurrences: one loop over local scalars, or several over arrays."""
     inside = [stmt for stmt in loop.body.stmts if isinstance(stmt, For)]
     if loop.kind not in _PLAIN or loop.step != 1 or not inside or any(e.kind is not ForKind.SERIAL for e in inside):
         return False
@@ -60,7 +57,7 @@ def is_down_columns(loop: For) -> bool:
 
 
 def _reads_what_it_writes(loop: For) -> bool:
-    """Whether a loop loads from an array that it stores to, at another place."""
+    """Whether a loop loads from an array that it stores to, at another index."""
     from tirlite.ir.equal import are_equal  # most functions have no such loops
 
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
@@ -77,7 +74,7 @@ def has_stencils(func: PrimFunc) -> bool:
 
 
 def is_iterated(loop: For) -> bool:
-    """Whether a loop runs nests over rows again and again, which read what they have written, and all alike."""
+    """Whether a serial loop repeats the same nests over rows, which read what they have written."""
     nests = loop.body.stmts
     if loop.kind is not ForKind.SERIAL or loop.step != 1 or not 1 <= len(nests) <= _MOST_NESTS:
         return False
@@ -93,7 +90,7 @@ def is_iterated(loop: For) -> bool:
 
 
 def _is_over_rows(loop: For) -> bool:
-    """Whether a loop holds nothing but loops that hold stores alone."""
+    """Whether a loop contains only one loop, which contains only stores and lets."""
     inner = loop.body.stmts[0] if len(loop.body.stmts) == 1 else None
     plain = loop.kind in _PLAIN and loop.step == 1
     return plain and isinstance(inner, For) and inner.body.kinds <= {Store, Let}

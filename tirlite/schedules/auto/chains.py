@@ -56,32 +56,32 @@ from tirlite.schedules.vectorize import Vectorize
 from tirlite.sizes import is_at_most
 from tirlite.target import Processor, Target
 
-# The rows of a tile. All temporaries of it take a part of the last cache at most: what is read and written beside them
-# is fetched ahead for as long as rows go on, which counts for more than that tiles stay in the second, or in the first.
+# The rows of a tile. Its temporaries take at most this part of the last-level cache: long rows, for which the
+# prefetchers keep streaming inputs and outputs, are worth more than tiles that fit into L2 or L1.
 _ROWS = 16
 _PART = 8
-# So few elements of a row make a tile at least, and this many at most.
+# The least and the greatest width of a tile, in elements.
 _FEWEST, _MOST = 128, 4096
-# A row is longer than a power of two by so many lines of a cache: the beginnings of all rows, which are all that there
-# is of narrow arrays, would take each other's place there.
+# Cache lines added to a tile's width: rows a power of two apart would map to the same cache sets.
 _LINES = 1
-# Vectors of what is computed take this many lines at most.
+# The widest vectors computed with, in cache lines.
 _WIDEST = 4
-# Elements that are computed more often than that, on average, are left where they are.
+# No tiling if elements would be computed more often than this, on average.
 _MUCH = 1.2
-# Arrays are small that take such a part of the second cache with the temporaries, which take so many halves of that at
-# most; half of it where workers share tiles. Of the whole cache nests in turn took 1.1 to 1.6 times as long as tiles.
+# Arrays are small if they and the temporaries take less than this part of L2; half of that if workers share tiles. The
+# temporaries take at most one of these numbers of halves of the arrays' bytes. For data as large as L2, untiled nests
+# took 1.1 to 1.6 times as long as tiles.
 _SMALL, _HALVES = 0.5, (1, 2, 4, 8)
-# This many loads change the type of what they load, rather than have that done once.
+# A conversion is inlined into at most this many loads.
 _MOST_READS = 6
-# This many nests before one are looked at.
+# The number of preceding nests searched for what a nest reads.
 _MOST_FILLS = 16
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
 @record(eq=False)
 class Chain:
-    """A nest, by the variable of its outermost loop, and those before it that fill temporaries which it reads."""
+    """A nest, and those before it that fill temporaries which it reads; by the variables of their outermost loops."""
 
     nest: Var
     fills: tuple[Var, ...]
@@ -96,7 +96,7 @@ def scheduled(facts: Facts, target: Target, form: Form) -> Trace:
     while any(_inlined(trace, chain) for chain in [*chains(trace.facts)]):
         pass
     whole, done, has_tiles = trace.facts, set[Var](), False
-    # The last nest first: it takes in those before it.
+    # The last nest first, since those before it move into it.
     while left := [chain for chain in chains(trace.facts) if chain.nest not in done]:
         done.add(left[-1].nest)
         if not trace.attempt(partial(_join, trace, left[-1], processor)) and form is not Form.SMALL:
@@ -107,9 +107,9 @@ def scheduled(facts: Facts, target: Target, form: Form) -> Trace:
 
 
 def _small_below(facts: Facts, target: Target) -> int:
-    """The bytes of all arrays below which tiles are not worth what they compute twice, or hand to workers; else 0.
+    """The bytes of all arrays below which tiles do not repay their recomputation or parallelism, else 0.
 
-    Temporaries that may be large where arrays are small keep to tiles.
+    0 also if the temporaries may be large when the arrays are small.
     """
     arrays = facts.func.arrays
     sizes = [facts.extents.bytes(each) for each in arrays]
@@ -123,7 +123,7 @@ def _small_below(facts: Facts, target: Target) -> int:
 
 
 def chains(facts: Facts) -> Iterator[Chain]:
-    """The chains of a function, in program order: nests that read what others before have filled, in one block."""
+    """The chains of a function, in program order: nests that read what nests before them in the block have filled."""
     allocated = {stmt.buffer for stmt in large_temporaries(facts.func)}
     blocks = statements_of(facts.func.body, SeqStmt) if allocated else ()
     for block in blocks:
@@ -149,14 +149,14 @@ def _read(stmt: Stmt) -> set[Buffer]:
 
 
 def _loops(loop: For) -> list[For]:
-    """The loop, and those that are all there is in the one before."""
+    """The loop and those perfectly nested in it."""
     return [loop, *takewhile(_is_plain, chain_from(loop)[1:])]
 
 
 def _is_copy(func: PrimFunc, buffer: Buffer) -> bool:
-    """Whether elements are those of another array, as they lie there, in another type, and few nests' loads read them.
+    """Whether a buffer is only a converted copy of another array, read by few loads.
 
-    To change the type again takes less than to store what is wider, and to load that.
+    Converting again is cheaper than storing and loading the wider copy.
     """
     reads = sum(load.buffer is buffer for load in loads_in(func.body))
     stores = [stmt for stmt in statements_of(func.body, Store) if stmt.buffer is buffer]
@@ -169,7 +169,7 @@ def _is_copy(func: PrimFunc, buffer: Buffer) -> bool:
 
 
 def _inlined(trace: Trace, chain: Chain) -> bool:
-    """Whether a nest was moved to where one element of what it fills is read, and that once."""
+    """Moves a nest into the iteration that reads one of its elements, once; returns whether there was one."""
     innermost = _loops(trace.loop(chain.nest))[-1]
     inside = list(statements_of(innermost.body, For))
     for var in reversed(chain.fills):
@@ -188,7 +188,7 @@ def _inlined(trace: Trace, chain: Chain) -> bool:
 
 
 def _join(trace: Trace, chain: Chain, processor: Processor) -> bool:
-    """Has a nest compute what it reads of a single one before; whether it does."""
+    """Makes a nest compute the rows that it reads of the only nest before; returns whether that was worthwhile."""
     if len(chain.fills) > 1:
         return False
     loops, fill = _loops(trace.loop(chain.nest)), _loops(trace.loop(chain.fills[0]))
@@ -196,14 +196,17 @@ def _join(trace: Trace, chain: Chain, processor: Processor) -> bool:
 
 
 def _tile(trace: Trace, chain: Chain, processor: Processor, form: Form) -> bool:
-    """The nest by tiles, each after what it reads: higher ones, where too much lies around these; whether it can."""
+    """Tiles the nest, with its temporaries computed before each tile; higher tiles if their border is too much.
+
+    Returns whether it could.
+    """
     least = _rows(trace, chain, processor, form)
     sizes = (_sizes(trace, chain, rows, processor) for rows in (least, 2 * least))
     return any(trace.attempt(partial(_in_tiles, trace, chain, each, processor, form)) for each in sizes)
 
 
 def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], processor: Processor, form: Form) -> bool:
-    """Has the nest go by tiles; whether it can, and elements are not computed too often."""
+    """Tiles the nest; returns whether that was possible and does not recompute too much."""
     loops = _loops(trace.loop(chain.nest))
     read = {buffer for var in chain.fills for buffer in stored_in(trace.loop(var))}
     moving = [loop for loop in loops if _moves(loop, read)]
@@ -237,9 +240,9 @@ def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], processor: Pro
 
 
 def _by_vectors(trace: Trace, step: Vectorize, processor: Processor, form: Form) -> None:
-    """Has results go past the caches: in a version for large arrays, where others may come.
+    """Vectorizes results that are to bypass the caches: for large arrays only, if sizes vary.
 
-    In the caches, rows of 16 by these vectors and what they leave took 1.5 times as long as by what LLVM makes of them.
+    For results in the caches, LLVM's own vectors are better: these took 1.5 times as long for rows of 16.
     """
     func = trace.facts.func
     is_known = all(constant_bytes(param) is not None for param in func.arrays)
@@ -251,9 +254,9 @@ def _by_vectors(trace: Trace, step: Vectorize, processor: Processor, form: Form)
 
 
 def _widths(trace: Trace, innermost: Var, processor: Processor) -> tuple[int, ...]:
-    """The lanes that fill lines of results which nothing reads: those go past the caches that do not hold them.
+    """The lanes that fill cache lines of results that nothing reads, if these may exceed the caches; else none.
 
-    What is left of two lines is one, and then quarters, so that short rows have little to do one by one.
+    The remainder of two lines goes by one line and then by quarters, so that short rows have few scalar iterations.
     """
     func, body = trace.facts.func, trace.loop(innermost).body
     written = stored_in(body)
@@ -269,19 +272,19 @@ def _widths(trace: Trace, innermost: Var, processor: Processor) -> tuple[int, ..
 
 
 def _moves(loop: For, read: set[Buffer]) -> bool:
-    """Whether the loop decides where one of these buffers is read."""
+    """Whether the index at which one of these buffers is read depends on the loop."""
     loads = (node for node in loads_in(loop) if node.buffer in read)
     return any(mentions(load.indices, loop.var) for load in loads)
 
 
 def _rows(trace: Trace, chain: Chain, processor: Processor, form: Form) -> int:
-    """How many rows a tile has: of large arrays twice as many, if all its temporaries take half of the second cache."""
+    """The rows of a tile: twice as many for large arrays if all its temporaries fit into half of the L2 cache."""
     fits = 2 * _ROWS * _MOST * _bytes(trace, chain) <= processor.caches[1] // 2
     return 2 * _ROWS if fits and form is Form.LARGE else _ROWS
 
 
 def _sizes(trace: Trace, chain: Chain, rows: int, processor: Processor) -> tuple[int, int]:
-    """How many iterations of the last two loops make a tile."""
+    """The tile sizes of the last two loops."""
     nests, caches = [trace.loop(var) for var in chain.fills], processor.caches
     more = _LINES * processor.line // min(buffer.dtype.bytes for nest in nests for buffer in stored_in(nest))
     if any(map(_is_clamped, nests)):
@@ -291,23 +294,23 @@ def _sizes(trace: Trace, chain: Chain, rows: int, processor: Processor) -> tuple
 
 
 def _bytes(trace: Trace, chain: Chain) -> int:
-    """The bytes of an element of each temporary that a chain fills, in all."""
+    """The total bytes per element of all temporaries of a chain."""
     buffers = {buffer for var in chain.fills for buffer in stored_in(trace.loop(var))}
     return sum(each.dtype.bytes for each in buffers)
 
 
 def _is_clamped(nest: For) -> bool:
-    """Whether a nest keeps indices along rows in their range, which takes time at both ends of each row of a tile."""
+    """Whether a nest clamps indices along rows, which takes time at both ends of each row of a tile."""
     loads = (node for node in loads_in(nest) if node.indices)
     return any(isinstance(node, Min | Max) for load in loads for node in walk(load.indices[-1]))
 
 
 def _moved(trace: Trace, first: Var, blocks: dict[Var, int]) -> float | None:
-    """How often a nest now computes an element, for one tile after the other; None where it stays as it is."""
+    """Moves a nest into the tile loops; returns how often it then computes an element, or None if it stays."""
     step = ComputeAt(trace.name(first), trace.name([*blocks][-1]))
     try:
         windows = step.windows(trace.facts)
-        # What all tiles of an axis need would be computed for each of them, and have no size that is known.
+        # Along an axis without a window, each tile would recompute the whole axis, of unknown size.
         is_bounded = len(windows) == len(_loops(trace.loop(first)))
         if not is_bounded or {each.base for each in windows.values()} != {*blocks}:
             return None
@@ -317,17 +320,17 @@ def _moved(trace: Trace, first: Var, blocks: dict[Var, int]) -> float | None:
     return prod(each.extent / (each.factor * blocks[each.base]) for each in windows.values())
 
 
-# This many rows go together.
+# Rows computed at once.
 _TOGETHER = 4
-# Each value that is kept for them takes two registers, and all of them half of what there is.
+# Registers per value kept for them; all of these may take half of the registers.
 _VECTORS = 2
 _COUNTED = (Load, Binary, Unary, Compare, Select)
 
 
 def join_rows(trace: Trace, loops: list[For], fill: list[For], processor: Processor, tile: int) -> bool:
-    """Has a nest of `loops` compute what a nest before stores, for some rows at once; whether that takes less.
+    """Inlines the nest `fill` into `loops`, for some rows at once; returns whether that takes less than tiles.
 
-    Otherwise tiles of this many rows would be computed right before they are read.
+    The alternative is tiles of `tile` rows, computed right before they are read.
     """
     store, body = _only_store(fill[-1]), loops[-1].body.stmts
     if store is None or len(loops) < 2 or not all(isinstance(stmt, Store | Let) for stmt in body):
@@ -364,7 +367,7 @@ def _only_store(loop: For) -> Store | None:
 
 
 def _around(trace: Trace, buffer: Buffer) -> Var:
-    """The variable of the loop around the innermost one that stores into a buffer."""
+    """The variable of the loop around the innermost one that stores to a buffer."""
     for loop, around in loops_around(trace.facts.func):
         if around and any(isinstance(stmt, Store) and stmt.buffer is buffer for stmt in loop.body.stmts):
             return around[-1].var
@@ -372,7 +375,7 @@ def _around(trace: Trace, buffer: Buffer) -> Var:
 
 
 def _place(load: Load, loops: list[For]) -> tuple[int, int] | None:
-    """How many rows and columns a load lies away from its iteration; None where these do not tell."""
+    """The offset in rows and columns of a load from its iteration; None if it is not constant."""
     row, column = loops[-2].var, loops[-1].var
     if len(load.indices) < 2:
         return None
@@ -388,7 +391,7 @@ def _distance(index: Expr, var: Var) -> int | None:
 
 
 def _operations(value: Expr) -> int:
-    """How many operations compute a value, and load what it is of."""
+    """The number of operations and loads that compute a value."""
     count, todo = 0, [value]
     while todo:
         node = todo.pop()

@@ -20,12 +20,12 @@ from tirlite.schedules.handle import loops_around
 from tirlite.schedules.reorder import Distribute, Reorder
 from tirlite.schedules.specialize import Specialize
 
-# This many columns go together: the more, the longer what lies in a row. Several workers are to find a block each.
+# Columns per block: long rows of contiguous memory, but several workers should find a block each.
 _ALONE, _SHARED = 1024, 512
-# Of fewer columns a vector or two go down by themselves, with what they carry along in registers. What is carried in
-# arrays is stored and loaded anyhow.
+# Fewer columns are one or two vectors, which keep what they carry in registers. Applies to columns that carry scalars;
+# what is carried in arrays is stored and loaded anyhow.
 _FEWEST = 64
-# What a column carries along is loaded and stored in each step; more than that is better kept in registers.
+# Carried scalars become arrays, loaded and stored in each step; more than this many are better kept in registers.
 _MOST_CARRIED = 4
 
 
@@ -41,7 +41,7 @@ def scheduled(facts: Facts, workers: int) -> Trace:
 
 
 def _goes_along_rows(loop: For, steps: Sequence[Var]) -> bool:
-    """Whether columns are neighbours in all that they access, and each step of one stores an element of another row."""
+    """Whether neighbouring columns access neighbouring elements, and each step of a column stores to another row."""
     own = {stmt.buffer for stmt in loop.body.stmts if isinstance(stmt, Allocate)}
     if len(own) > _MOST_CARRIED or any(each.shape or each.volatile for each in own):
         return False
@@ -52,7 +52,7 @@ def _goes_along_rows(loop: For, steps: Sequence[Var]) -> bool:
 
 
 def _is_beside(access: Load | Store, column: Var, steps: Sequence[Var]) -> bool:
-    """Whether what one column accesses lies beside what the next one does, in the same row, or is the same."""
+    """Whether neighbouring columns access neighbouring elements of a row, or all the same element."""
     if not access.indices:
         return True
     *rows, last = access.indices
@@ -63,7 +63,7 @@ def _is_beside(access: Load | Store, column: Var, steps: Sequence[Var]) -> bool:
 
 
 def _schedule(trace: Trace, columns: Var, loops: Sequence[Var], block: int) -> bool:
-    """Lets the columns of each block go from row to row together."""
+    """Makes the columns of each block go from row to row together."""
     if any(isinstance(stmt, Allocate) for stmt in trace.loop(columns).body.stmts):
         count = trace.loop(columns).values
         if count is None:

@@ -22,40 +22,43 @@ from tirlite.schedules.loop_facts import is_dense
 from tirlite.schedules.split import is_flat
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
-# Nests of more loops than that are left alone: no product has as many axes.
+# Deeper nests are skipped: no product has so many axes.
 _DEEPEST = 16
-# Dot products take so few instructions that copies pay for this many rows.
+# The fewest rows for which packing pays with dot-product instructions.
 _FEWEST_ROWS = 4
-# Of fewer terms a panel is hardly read more often than it is written.
+# With fewer terms, a panel is hardly read more often than it is written.
 _FEWEST_TERMS = 16
 _FEWEST_STRIDED_TERMS = 4
-# Of so many terms, and more, sums go by vectors along terms where nothing is copied: adding up the lanes of each takes
-# as long as a copy of this many terms. What is copied element by element is to serve this many rows.
+# From this many terms on, unpacked sums are vectorized along terms, and reducing the lanes takes as long as copying
+# `_TERMS_OF_SUM` terms. An operand copied element by element should serve this many rows.
 _FEWEST_OF_ROW, _TERMS_OF_SUM, _FEWEST_APART_ROWS = 6, 4, 8
-# Columns that lie apart are worth a vector from this many on.
+# The fewest strided columns that are worth a vector.
 _FEWEST_APART = 4
-# LLVM writes out this many products at most, and makes vectors of what it has written out, of several rows at once.
+# LLVM unrolls loops of up to this many products completely, and vectorizes the result across rows.
 _WRITTEN_OUT = 64
-# This many rows of a tile lie close enough together that each of them is read as if it were copied.
+# Up to this many rows of a tile side by side, an operand in place is read as fast as a packed one.
 _ROWS_OF_TILE = 4
 
 
 @record(eq=False)
 class Contraction:
-    """A nest of loops around one update: over rows and columns of a tile, and over the terms of its sums.
+    """A nest around one update, with the roles of its loops: rows and columns of a tile, and terms of the sums.
 
-    `loops` are all of them in their order, `spatial` those that say which element is updated. `packed` is what varies
-    with columns, and not with `rows`, of which the last one is the tile's; with `is_dense` neighbours of it are
-    neighbours in memory, as are those of `store`. That is the update, or where an iteration sums up into a scalar of
-    its own (`is_local`), what becomes of it. `element` are the bytes of a sum. Where nothing stands beside the loops
-    over terms it `is_perfect`, once what stands before `cut` is put into a nest of its own. Of narrow integers `dots`
-    are the types of the copies that dot products take, with the operand that varies with rows. Where all that is done
-    with `packed` is to convert it to the type of the sums, `kind`, that is `cast`, else none. `halves` is the other
-    operand, if it has floats of 16 bits, which take long to convert. What the kernel has `laid` together itself, in a
-    loop around, is not copied once more, but by groups; nor is what `lies` as a copy of it would, with dot products by
-    groups: these pay for a single row. Where it `is_shared`, workers share a loop around, and nothing inside. `flat` is
-    a loop that may be fused with that over columns, as what is stored lies so in memory, where rows are no whole tiles.
-    Lets stand in the loops that are `named`.
+    `spatial`: the loops that the updated element depends on; `loops` are all, in order. The last of `rows` is the
+    tile's.
+    `store`: the update, or the store of the sum if it is accumulated in a scalar of the iteration (`is_local`).
+    `packed`: the operand that depends on columns and not on rows; `is_dense`: it and `store` are contiguous along
+    columns.
+    `element`: the bytes of a sum; `kind`: its type; `cast`: that type if every use of `packed` converts to it, else
+    empty.
+    `cut`: the loop before which statements move into a nest of their own; then the loops over terms are `is_perfect`.
+    `dots`: for narrow integers, the types of the packed copies that dot products take, and the other operand.
+    `halves`: the other operand if it has 16-bit floats, which are slow to convert.
+    `is_laid`: the kernel itself has packed `packed`, in a loop around; `lies`: it is stored in the order of a packed
+    copy.
+    `is_shared`: a loop around is parallel, so that none inside should be.
+    `flat`: a loop that may be fused with columns, as rows are contiguous in memory but no whole tiles.
+    `named`: the loops that contain lets. `is_padded`: `packed` is read under a condition.
     """
 
     loops: tuple[For, ...]
@@ -83,12 +86,12 @@ class Contraction:
 
     @property
     def batches(self) -> tuple[For, ...]:
-        """The loops with a panel for each of their iterations."""
+        """The spatial loops that are neither rows nor columns: each iteration has a panel of its own."""
         return tuple(each for each in self.spatial if each is not self.columns and each not in self.rows)
 
 
 def contractions(facts: Facts, tiling: Tiling) -> Iterator[Contraction]:
-    """The contractions of a function, in program order: of each the outermost loop that is one's."""
+    """The outermost loop of each contraction of a function, in program order."""
     taken: set[For] = set()
     for loop, around in loops_around(facts.func):
         if taken.isdisjoint(around) and (found := _contraction(loop, around, tiling)) is not None:
@@ -98,9 +101,9 @@ def contractions(facts: Facts, tiling: Tiling) -> Iterator[Contraction]:
 
 @record(eq=False)
 class _Nest:
-    """Loops one inside of the other around `body`; `before` and `behind` stand beside the loop at `level`, if any.
+    """Nested loops around `body`, with the statements `before` and `behind` next to the loop at `level`.
 
-    Elements that some name for the loop inside, `named`, are written in `body` where they are used.
+    The lets in the loops `named` are substituted in `body`.
     """
 
     loops: tuple[For, ...]
@@ -112,7 +115,7 @@ class _Nest:
 
 
 def _nest(loop: For) -> _Nest | None:
-    """The loops from this one on; None where statements stand beside them at several levels."""
+    """The nest of this loop; None if statements stand next to loops at several levels."""
     loops, level, before, behind = [loop], 0, tuple[Stmt, ...](), tuple[Stmt, ...]()
     lets: dict[For, tuple[Let, ...]] = {}
     while True:
@@ -156,7 +159,7 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
     terms = tuple(each for each in nest.loops if each.var not in written)
     is_local = store is not update.store
     is_cut = nest.level > 0 and nest.loops[nest.level :] != terms
-    # What stands beside loops is done once for each element, before its sum.
+    # Statements next to a loop must run once for each element, before its sum.
     if (
         len(spatial) < 2
         or not terms
@@ -199,13 +202,13 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
                 lies=_lies(across[0], terms, columns, update.store.buffer.dtype, dots, tiling),
             )
             found.append(replace(made, flat=_flat(made, store, loads, tiling)))
-    # What is read under a condition has no vectors but in a copy.
+    # Padded operands first: they are only vectorized if packed.
     found.sort(key=lambda each: not each.is_padded)
     return _first_that_pays(found, tiling)
 
 
 def _flat(nest: Contraction, store: Store, loads: list[Load], tiling: Tiling) -> For | None:
-    """The loop that goes over rows of columns, if all that depends on it goes over whole ones, or is packed."""
+    """The loop to fuse with columns: all that depends on it is either packed or has contiguous whole rows."""
     columns, packed = nest.columns, nest.packed
     is_plain = not (nest.is_padded or nest.is_laid or nest.lies) and nest.dots is None and nest.is_dense
     is_whole = is_known(columns) and count_of(columns) % tiling.lanes(nest.element, columns) == 0
@@ -221,17 +224,20 @@ def _flat(nest: Contraction, store: Store, loads: list[Load], tiling: Tiling) ->
 
 
 def _first_that_pays(found: list[Contraction], tiling: Tiling) -> Contraction | None:
-    """The first choice of columns that are worth a panel; none beyond those that vectors alone go along well."""
+    """The first choice of columns that is worth packing.
+
+    The search ends at contiguous columns that fill vectors by themselves.
+    """
     for each in found:
         if least_sizes(each, tiling) is not None:
             return each
         if each.is_dense and is_known(each.columns) and count_of(each.columns) * each.element >= tiling.vector_bytes:
-            return None  # vectors alone go along memory, which other columns would not
+            return None  # plain vectors are contiguous along these, but not along other columns
     return None
 
 
 def _dots(update: Update, across: Load, tiling: Tiling) -> tuple[tuple[str, str], Load] | None:
-    """The types of the copies of two operands that dot products take, and the other one; None where there are none."""
+    """The types of the copies that the target's dot products take, and the other operand; None if it has none."""
     loads = operands(update.operand) if update.operation is Add and tiling.dots else []
     others = [each for each in loads if each is not across]
     if len(loads) != 2 or len(others) != 1:
@@ -241,7 +247,7 @@ def _dots(update: Update, across: Load, tiling: Tiling) -> tuple[tuple[str, str]
 
 
 def _cast(values: list[Expr], load: Load, update: Update) -> str:
-    """The type of the sums, where that is what a load is converted to, wherever it stands; else none."""
+    """The type of the sums, if every use of a load converts it to that type; else empty."""
     kind, nodes = update.store.buffer.dtype, [*walk(*values)]
     alike = [node for node in nodes if isinstance(node, Load) and structural_equal(node, load)]
     converted = [node for node in nodes if isinstance(node, Cast) and node.dtype == kind]
@@ -250,7 +256,7 @@ def _cast(values: list[Expr], load: Load, update: Update) -> str:
 
 
 def _is_padded(values: list[Expr], load: Load) -> bool:
-    """Whether a load stands in a conditional expression, which is packed with what stands for it elsewhere."""
+    """Whether a load is the value of a conditional expression, which is packed together with its alternative."""
     calls = [node for node in walk(*values) if isinstance(node, Call)]
     if not calls:
         return False
@@ -260,7 +266,7 @@ def _is_padded(values: list[Expr], load: Load) -> bool:
 
 
 def _is_laid(buffer: Buffer, around: tuple[For, ...]) -> bool:
-    """Whether a buffer is allocated in one of these loops."""
+    """Whether one of these loops allocates a buffer in its body."""
     return any(isinstance(stmt, Allocate) and stmt.buffer is buffer for loop in around for stmt in loop.body.stmts)
 
 
@@ -272,9 +278,9 @@ def _lies(
     dots: tuple[tuple[str, str], Load] | None,
     tiling: Tiling,
 ) -> bool:
-    """Whether what is read for all terms lies together in memory, in whole vectors of `kind`.
+    """Whether an operand is stored in the order of a packed copy, in whole vectors of `kind`.
 
-    It lies term by term, with a few rows of a tile for each, or by groups, as dot products take them.
+    That is term by term, with up to a few rows of a tile for each, or by groups as for dot products.
     """
     indices, buffer, lanes, count = load.indices, load.buffer, tiling.lanes(kind.bytes, columns), count_of(columns)
     if dots is not None:
@@ -284,7 +290,7 @@ def _lies(
         return False
     is_whole = is_constant(buffer.shape[-1], count) and indices[-1] is columns.var
     few = [isinstance(extent, IntImm) and extent.value <= _ROWS_OF_TILE for extent in buffer.shape]
-    # What is known of a short axis, as of a window of one row, leaves rows close together.
+    # A constant index along a short axis, as of a window of one row, leaves rows close together.
     moving = [
         index for index, is_short in zip(indices, few, strict=True) if not (is_short and isinstance(index, IntImm))
     ]
@@ -293,7 +299,7 @@ def _lies(
 
 
 def _halves(values: list[Expr], loads: list[Load], across: Load, update: Update) -> Load | None:
-    """The one other operand, if it has floats of 16 bits that are converted to the type of the sums."""
+    """The only other operand, if it has 16-bit floats that are converted to the type of the sums."""
     others = [load for load in loads if load.buffer is not across.buffer]
     if not others or not all(structural_equal(load, others[0]) for load in others):
         return None
@@ -302,7 +308,7 @@ def _halves(values: list[Expr], loads: list[Load], across: Load, update: Update)
 
 
 def _stored(nest: _Nest, update: Update) -> Store | None:
-    """The update, or what the sum of an iteration's own scalar is stored by; None where more is done with it."""
+    """The update, or the store of the sum that an iteration accumulates in its own scalar; None for other uses."""
     first = nest.before[0] if nest.before else None
     if not isinstance(first, Allocate) or first.buffer is not update.store.buffer:
         return None if nest.behind else update.store
@@ -311,7 +317,7 @@ def _stored(nest: _Nest, update: Update) -> Store | None:
 
 
 def _by_preference(spatial: tuple[For, ...], store: Store, tiling: Tiling, element: int) -> list[For]:
-    """The loops that columns may be: first those that fill most of their lanes, of these one along rows of memory."""
+    """The candidates for columns: first those that fill most of their lanes, among these first the contiguous one."""
 
     def cost(loop: For) -> tuple[bool, bool]:
         lanes = tiling.lanes(element, loop)
@@ -324,30 +330,30 @@ def _by_preference(spatial: tuple[For, ...], store: Store, tiling: Tiling, eleme
 
 
 def _tile_last(rows: list[For], tiling: Tiling) -> tuple[For, ...]:
-    """The loops over rows, the tile's last: the innermost one that fills a tile."""
+    """The loops over rows, with the tile's last: the innermost one that fills a tile."""
     full = [each for each in rows if not is_known(each) or count_of(each) >= tiling.rows]
     last = full[-1] if full else max(rows, key=count_of)
     return (*(each for each in rows if each is not last), last)
 
 
 def _lies_apart(nest: Contraction) -> bool:
-    """Whether columns go along rows of memory, but neighbours do not lie side by side."""
+    """Whether columns move along the last axis of an operand without being contiguous."""
     indices, var = nest.packed.indices, nest.columns.var
     return bool(indices) and mentions(indices[-1], var) and not is_dense(indices, var)
 
 
 def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
-    """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
+    """The conditions (loops, least count) for packing to pay, where constants do not decide; None if it never does."""
     terms = prod(map(count_of, nest.terms)) if all(map(is_known, nest.terms)) else None
     inside = (*nest.rows, nest.columns, *nest.terms)
     if nest.dots is None and all(map(is_known, inside)) and prod(map(count_of, inside)) <= _WRITTEN_OUT:
         return None
     if nest.is_laid or nest.lies:
         has_rows = nest.dots is not None or any(not is_known(each) or count_of(each) > 1 for each in nest.rows)
-        # Of a single row LLVM makes vectors where it writes out the loops over terms.
+        # For a single row, LLVM vectorizes short loops over terms by unrolling them.
         return () if has_rows or (nest.is_laid and (terms is None or terms >= _FEWEST_TERMS)) else None
     if nest.is_padded:
-        return ()  # nothing else takes it by vectors
+        return ()  # only vectorized if packed
     found: list[tuple[str, int]] = []
     fills = not is_known(nest.columns) or count_of(nest.columns) >= tiling.row_bytes // nest.element
     is_wide = is_known(nest.columns) and count_of(nest.columns) * nest.element >= WIDE_ROWS * tiling.row_bytes
@@ -357,22 +363,22 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     size = tiling.least_bytes if nest.is_dense and fills and not is_wide else tiling.least_strided
     is_few = is_known(nest.columns) and count_of(nest.columns) * nest.element < tiling.vector_bytes
     if is_few:
-        size = tiling.vector_bytes  # nothing else takes as few by vectors
+        size = tiling.vector_bytes  # so few columns are only vectorized if packed
     elements = max(1, size // nest.packed.buffer.dtype.bytes)
     columns = (nest.columns,) if nest.flat is None else (nest.flat, nest.columns)
     wide = (*nest.terms, nest.columns)
     few = tiling.row_bytes if not is_known(nest.columns) else 0 if nest.is_dense else tiling.vector_bytes
-    # Without a panel, windows go over several loops for each vector of columns.
+    # Without a panel, a window takes several loops for each vector of columns.
     few = min(few // 2, tiling.vector_bytes) if len(nest.terms) > 1 else few // 2
     rows = tiling.least_rows if nest.is_dense else tiling.strided_rows
     stays_in_row = is_dense(nest.store.indices, nest.columns.var) and not nest.is_dense
     if stays_in_row and terms is not None and terms >= _FEWEST_OF_ROW:
-        # Without a copy each sum ends by adding up the lanes of a vector, which takes as long as copying some terms.
+        # Unpacked, each sum ends by reducing the lanes of a vector, which takes as long as copying some terms.
         rows, elements = min(rows, max(_FEWEST_APART_ROWS, terms // _TERMS_OF_SUM)), 1
-    rows = min(rows, _ROWS_OF_TILE + 1) if is_few and nest.is_dense else rows  # fewer are written out by LLVM
+    rows = min(rows, _ROWS_OF_TILE + 1) if is_few and nest.is_dense else rows  # LLVM unrolls fewer
     wanted = [(nest.rows, rows), (columns, max(2, few // nest.element)), (wide, elements)]
     if nest.flat is not None or (_lies_apart(nest) and not is_few):
-        # Vectors of all rows are full ones, and what lies apart has none but in a copy, which pays for short rows too.
+        # Flattened vectors are full, and strided columns are only vectorized if packed; both pay for short rows too.
         is_window, are_known = len(nest.terms) > 1, all(map(is_known, nest.rows))
         if not (is_window and are_known and prod(map(count_of, nest.rows)) < tiling.strided_rows):
             rows = tiling.strided_rows if is_window and not are_known else rows
@@ -383,7 +389,7 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
         wanted = [(nest.rows, _FEWEST_ROWS), (columns, few), (inside, tiling.least_products)]
     for loops, least in wanted:
         if prod(map(count_of, loops)) >= least:
-            continue  # as often as each of those runs that are not known
+            continue  # whatever the unknown counts are
         if all(map(is_known, loops)):
             return None
         found.append((" * ".join(each.var.name for each in loops), least))

@@ -36,18 +36,18 @@ from tirlite.schedules.split import Fuse, Split, is_flat
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
 
-# What stands in for the iterations of a loop that sizes decide.
+# The assumed iteration count of a loop whose count is not constant.
 _SOME = 16
-# Behind this many vectors along columns a shorter last one saves little; with one length alone results may go in place.
+# From this many vectors along columns on, a narrower last one saves little; equal ones allow results in place.
 _MANY_VECTORS = 6
-# The bytes of a sum, which a group of terms fills.
+# The bytes of a sum, equal to those of a group of terms.
 _GROUP_BYTES = 4
-# Rows of which tiles of the processor pay.
+# The fewest rows for which the processor's tile instructions pay.
 _FEWEST_TILED = 7
 _BYTES = ("i8", "u8")
-# Of as many terms tiles go past twice as many columns: rows come from the second cache then, and results go there.
+# From this many terms on, tiles take twice as many columns, as rows come from the L2 cache.
 _LONG_SUMS = 512
-# Processors whose vectors have this many bytes leave lanes out by a mask.
+# Processors with vectors of this many bytes have masked loads and stores.
 MASKED_BYTES = 32
 
 
@@ -55,7 +55,7 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
     """The steps that schedule the contractions of a function: the last nest first."""
     trace = Trace(facts)
     for found in reversed([*contractions(facts, tiling)]):
-        # Where a step does not fit, the nest stays as it is.
+        # If a step is refused, the next form is tried; if all fail, the nest stays as it is.
         forms = [(found, tiling)]
         if found.flat is not None:
             forms.append((replace(found, flat=None), tiling))
@@ -70,7 +70,7 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
 
 
 def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
-    """What is done with a contraction, step by step. Handles name its loops, whatever others are called."""
+    """The steps for a contraction. Handles identify its loops even if other loops have the same names."""
     flat = nest if nest.flat is None else _flattened(nest, nest.flat)
     named, lanes = _Names(nest, facts), _lanes(flat, tiling)
     least = least_sizes(nest, tiling)
@@ -123,14 +123,14 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if (together := TILE_ROWS if by_tiles else _together(nest.rows[-1], most)) > 1:
         yield UnrollJam(named(rows[-1]), together, by_tiles)
     path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
-    # What decides how many columns there are stays a loop around.
+    # A batch loop that the number of columns depends on cannot be fused.
     around = [place for place, each in enumerate(nest.batches, 1) if mentions(nest.columns.stop, each.var)]
     for place in reversed(range(max(around, default=0) + 1, len(path))):
         yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
 
 
 def _flattened(nest: Contraction, around: For) -> Contraction:
-    """A contraction whose columns are those of all rows, as `fuse` makes it."""
+    """The contraction after fusing the loop `around` with its columns."""
     columns = nest.columns
     stop = folded(Mul(around.count, columns.count))
     one = columns.replaced(var=Var(f"{around.var.name}.{columns.var.name}"), stop=stop)
@@ -143,7 +143,7 @@ def _flattened(nest: Contraction, around: For) -> Contraction:
 
 
 def _lanes(nest: Contraction, tiling: Tiling) -> int:
-    """The lanes in a row of a tile. Without a copy there is nothing to read after the last column."""
+    """The lanes in a row of a tile; without a copy, vectors must not read past the last column."""
     lanes, count = tiling.lanes(nest.element, nest.columns), count_of(nest.columns)
     is_wide = not is_known(nest.columns) or count >= 2 * lanes
     is_long = not all(map(is_known, nest.terms)) or prod(map(count_of, nest.terms)) >= _LONG_SUMS
@@ -155,7 +155,7 @@ def _lanes(nest: Contraction, tiling: Tiling) -> int:
 
 
 def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
-    """The lanes of all vectors but the last, and of that one: as few as hold it, where that is a good part of all."""
+    """The lanes of all vectors, and those of a narrower last one, if it saves a good part of the whole."""
     least = max(2, tiling.vector_bytes // nest.element)
     if _goes_by_tiles(nest, tiling):
         least = TILE_COLUMNS
@@ -170,7 +170,7 @@ def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
 
 
 def _moves(nest: Contraction, terms: tuple[For, ...], lanes: int, tiling: Tiling) -> bool:
-    """Whether whole vectors of columns are read where other terms move along them, in what was laid together."""
+    """Whether other terms move whole vectors along columns of a buffer that the kernel has packed itself."""
     (first, _), left = nest.dots or (("", ""), nest.packed)
     is_exact = is_known(nest.columns) and count_of(nest.columns) % lanes in (0, _widths(nest, lanes, tiling)[-1])
     has_room = nest.is_laid and moves_along(nest.packed, terms, nest.columns)
@@ -186,7 +186,7 @@ def _groups(
     lanes: int,
     tiling: Tiling,
 ) -> Dots:
-    """The step that sums up by groups of terms: tiles take bytes of any two signs."""
+    """The step that sums by groups of terms; tile instructions take bytes of any signs."""
     types, left = nest.dots or (("", ""), nest.packed)
     if _goes_by_tiles(nest, tiling):
         types = left.dtype.name, nest.packed.dtype.name
@@ -196,7 +196,7 @@ def _groups(
 def _panel(
     nest: Contraction, named: _Names, axes: tuple[LoopName, ...], lanes: int, *, has_masks: bool
 ) -> Iterator[Pass]:
-    """The copy of what a vector of columns reads, for all terms."""
+    """The steps that pack what a vector of columns reads, for all terms."""
     packed, outer = nest.packed.buffer, named(f"{nest.columns.var.name}.outer")
     is_near = nest.flat is not None or is_dense(nest.packed.indices, nest.columns.var)
     is_one = has_masks and is_near and packed.dtype.bytes in (4, 8)
@@ -211,17 +211,16 @@ def _panel(
 
 
 def _rows_of_block(nest: Contraction, lanes: int, tiling: Tiling) -> int:
-    """How many iterations of the first loop over rows share a panel, in whole tiles where it is the tile's.
+    """How many iterations of the first loop over rows share a panel, in whole tiles if that is the tile's loop.
 
-    Fewer of them where panels alone are too few for the workers: columns that are not known count as a few panels that
-    do not come out even.
+    Fewer if panels alone do not give each worker enough; an unknown number of columns counts as a few uneven panels.
     """
     first, *others = nest.rows
     inside = prod(max(1, count_of(each)) if is_known(each) else _SOME for each in others)
     tiles = tiling.block_tiles if nest.halves is None else TILES_OF_BLOCK
     rows = tiles * (TILE_ROWS if _goes_by_tiles(nest, tiling) else tiling.rows)
     if nest.is_laid or nest.is_shared:
-        # A worker has all of it: loops around are what workers share.
+        # A loop around is parallel, so that one worker runs all of this.
         tiling = replace(tiling, workers=1)
     if all(each is nest.columns or is_known(each) for each in nest.spatial):
         batches, tile = prod(map(count_of, nest.batches)), tiling.rows_of(lanes, nest.element)
@@ -233,13 +232,13 @@ def _rows_of_block(nest: Contraction, lanes: int, tiling: Tiling) -> int:
 
 
 def _goes_by_tiles(nest: Contraction, tiling: Tiling) -> bool:
-    """Whether sums of bytes go by the tiles that a processor has."""
+    """Whether sums of bytes use the processor's tile instructions."""
     rows, is_of_bytes = nest.rows[-1], nest.dots is not None and nest.dots[0][0] in _BYTES
     return tiling.has_tiles and is_of_bytes and (not is_known(rows) or count_of(rows) >= _FEWEST_TILED)
 
 
 def _together(loop: For, most: int) -> int:
-    """This many rows of a tile: of few those that take least time, with what is left as a tile of its own, if any."""
+    """The rows of a tile: for a small known number, those that take the least time, including the remainder."""
     if not is_known(loop) or (count := count_of(loop)) >= TILES_OF_BLOCK * most:
         return most
     rows = range(min(most, count), 0, -1)
@@ -247,10 +246,7 @@ def _together(loop: For, most: int) -> int:
 
 
 def _by_groups(nest: Contraction, left: Load) -> tuple[For, ...]:
-    """The loops over terms, last the one of which groups are: along whole groups of operands as they lie.
-
-    Where none is, that is the longest of those that are known.
-    """
+    """The loops over terms, last the one to group: one whose groups lie together in memory, else the longest one."""
     terms, group = nest.terms, _GROUP_BYTES // max(1, left.dtype.bytes)
     lying = [loop for loop in terms if nest.lies and are_groups(nest.packed, nest.columns, loop)]
     lying += [loop for loop in terms if count_of(loop) % group == 0 and is_dense(left.indices, loop.var)]
@@ -259,7 +255,7 @@ def _by_groups(nest: Contraction, left: Load) -> tuple[For, ...]:
 
 
 class _Names:
-    """Handles of the loops of a nest, in which each name stands once, in a function where others may have it too."""
+    """Gives handles for the loops of a nest with unique names, in a function whose other loops may share these."""
 
     def __init__(self, nest: Contraction, facts: Facts) -> None:
         every = [loop for loop, _ in loops_around(facts.func)]

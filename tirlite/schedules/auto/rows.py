@@ -46,7 +46,7 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
 
 
 def _next_row(func: PrimFunc, done: set[Var]) -> For | None:
-    """The first loop over rows that was not looked at, an outer one before those inside."""
+    """The first loop over rows that is not in `done`, outer loops first."""
     for loop, _ in loops_around(func):
         if loop.kind in _PLAIN and loop.step == 1 and is_row(loop) and loop.var not in done:
             return loop
@@ -54,14 +54,14 @@ def _next_row(func: PrimFunc, done: set[Var]) -> For | None:
 
 
 def _schedule(trace: Trace, row: Var, tiling: Tiling) -> bool:
-    """Schedules a loop over rows; whether it is one for that."""
+    """Schedules a loop over rows; returns whether it did."""
     loop = trace.loop(row)
     if any(isinstance(stmt, Let) for stmt in loop.body.stmts) or not trace.facts.is_independent(loop):
         return False
     own = [stmt for stmt in loop.body.stmts if isinstance(stmt, Allocate)]
     kept = {stmt.buffer for stmt in own}
     products = {stage.var for stage in _stages(trace, row) if _is_product(stage, row, kept)}
-    # What has two axes itself, or a known size, is no row.
+    # A temporary with two axes, or a known size, is no row.
     is_long = any(not isinstance(extent, IntImm) for stmt in own for extent in stmt.buffer.shape)
     is_long = is_long and all(len(stmt.buffer.shape) < 2 for stmt in own)
     count = loop.stop.value if isinstance(loop.stop, IntImm) and isinstance(loop.start, IntImm) else None
@@ -83,7 +83,7 @@ def _schedule(trace: Trace, row: Var, tiling: Tiling) -> bool:
 
 
 def _alone_around(trace: Trace, row: Var) -> list[LoopName]:
-    """The loops around the one over rows in which nothing else stands, from the outermost on, and that one."""
+    """The loop over rows and those perfectly nested around it, outermost first."""
     loop, around = next(found for found in loops_around(trace.facts.func) if found[0].var is row)
     alone = [loop]
     for each in around[::-1]:
@@ -94,9 +94,9 @@ def _alone_around(trace: Trace, row: Var) -> list[LoopName]:
 
 
 def _is_product(stage: For, row: Var, own: Container[Buffer]) -> bool:
-    """Whether a loop has one inside, and both decide what it reads that is the same for all rows.
+    """Whether an inner loop reads a matrix that is the same for all rows, indexed by that loop and one inside of it.
 
-    What a row has for its `own` is another one's in each.
+    Buffers in `own` are allocated by each row, so not common to all.
     """
     inside = {each.var for each in statements_of(stage, For)}
     for load in (node for node in loads_in(stage) if node.buffer not in own):
@@ -107,12 +107,12 @@ def _is_product(stage: For, row: Var, own: Container[Buffer]) -> bool:
 
 
 def _stages(trace: Trace, row: Var) -> list[For]:
-    """The loops in the body of the one over rows."""
+    """The loops directly in the body of the one over rows."""
     return [stmt for stmt in trace.loop(row).body.stmts if isinstance(stmt, For)]
 
 
 def _precompute(trace: Trace, row: Var, var: Var) -> bool:
-    """Computes once what a loop of a row computes; whether several loops do."""
+    """Precomputes the elementary function of a loop; returns whether several loops use it."""
     before = {loop.var for loop, _ in loops_around(trace.facts.func)}
     trace.apply(Precompute(trace.name(var)))
     new = next(loop for loop, _ in loops_around(trace.facts.func) if loop.var not in before)
@@ -122,7 +122,7 @@ def _precompute(trace: Trace, row: Var, var: Var) -> bool:
 
 
 def _in_blocks(trace: Trace, row: Var, block: int, products: set[Var], tiling: Tiling) -> None:
-    """Rows by blocks: each loop of a row for all of a block before the next one."""
+    """Splits rows into blocks, and makes each loop of a row cover the block before the next one."""
     outer, inner = trace.split(row, block)
     trace.apply(Parallel(trace.name(outer)))
     for stmt in [*trace.loop(inner).body.stmts]:
@@ -144,7 +144,7 @@ def _in_blocks(trace: Trace, row: Var, block: int, products: set[Var], tiling: T
 
 
 def _tile_products(trace: Trace, nests: list[Var], tiling: Tiling) -> None:
-    """Products over a block as such over matrices, without asking again whether they are large enough."""
+    """Schedules the products of a block as matrix products, without the tests whether they are large enough."""
     for nest in nests:
         found = next((each for each in contractions(trace.facts, tiling) if each.loops[0].var is nest), None)
         if found is not None:

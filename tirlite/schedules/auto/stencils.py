@@ -27,18 +27,18 @@ from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.tile import Skew, Tile
 from tirlite.target import Target
 
-# A nest runs this many rows behind the one before, and is ahead by this many for each step of time, at most.
+# The greatest delay of a nest behind the one before, and the greatest skew per time step, in rows.
 _MOST_BEHIND, _MOST_AHEAD = 4, 8
-# Fewer steps at a time are not worth their conditions.
+# Time tiles of fewer steps do not repay their conditions.
 _LEAST = 2
-# This many blocks of steps a worker run at once: fewer have workers wait for rows that others have just written.
+# Time blocks per worker that run at once; with fewer, workers wait for rows that others have just written.
 _EACH = 2
-# Arrays that take less than such a part of the second cache stay there from one step to the next.
+# Arrays smaller than this part of the L2 cache stay there from one step to the next.
 _HELD = 2
-# A row takes such a part of the first cache: longer ones come from the second one whatever their order is.
+# Rows up to this part of the L1 cache; longer ones come from L2 in any order.
 _ROW = 2
-# This many lines of pieces take half of the first cache, and this many rows of them half of the second one, but no more
-# than these: memory is read seldom enough then.
+# This many lines of a piece fill half of L1. Its rows fill half of L2, but are at most this many, which makes memory
+# traffic low enough.
 _LINES, _MOST_ROWS = 3, 48
 
 
@@ -53,7 +53,7 @@ def scheduled(facts: Facts, target: Target) -> Trace:
 
 
 def _tiled(trace: Trace, time: Var, target: Target, *, by_pieces: bool) -> bool:
-    """Has a loop over steps of time go by tiles, of pieces of rows or of whole ones; whether it can."""
+    """Tiles a loop over time steps, by whole rows or by pieces of rows; returns whether it could."""
     arrays = {node.buffer for node in accesses_in(trace.loop(time))}
     first, second, _ = target.processor.caches
     row, piece = first // _ROW, 0
@@ -79,7 +79,10 @@ def _tiled(trace: Trace, time: Var, target: Target, *, by_pieces: bool) -> bool:
 
 
 def _made_one(trace: Trace, around: Var, least: int) -> int | None:
-    """Makes one loop of those inside of a loop, each so far behind the one before, at least; how far, if it can."""
+    """Joins the loops inside of a loop, each at least `least` iterations behind the one before.
+
+    Returns the delay that was needed, or None if they cannot be joined.
+    """
     while len(nests := _inside(trace.loop(around))) > 1:
         joined = (by for by in range(least, _MOST_BEHIND + 1) if trace.attempt(partial(_joined, trace, nests, by)))
         if (found := next(joined, None)) is None:
@@ -89,7 +92,10 @@ def _made_one(trace: Trace, around: Var, least: int) -> int | None:
 
 
 def _where_worth_it(trace: Trace, time: Var, most: int, steps: int) -> bool:
-    """Keeps a loop as it is beside, for arrays of at most this many bytes and for fewer steps; whether it may."""
+    """Keeps the untiled loop for arrays of at most `most` bytes and for fewer than `steps` steps.
+
+    Returns False if that is always the case.
+    """
     loop = trace.loop(time)
     rows = _inside(loop)[0]
     columns = _inside(rows)[0]
@@ -113,7 +119,7 @@ def _joined(trace: Trace, nests: list[For], behind: int) -> bool:
 
 
 def _in_tiles(trace: Trace, time: Var, ahead: int, *, rows: int, piece: int, workers: int) -> bool:
-    """Rows, or pieces of them, by tiles, of which half are those that later steps of time need beside the others."""
+    """Tiles rows, or pieces of rows, with time; half of a tile's rows are due to the skew."""
     steps = rows // (2 * ahead)
     if steps < _LEAST:
         return False
@@ -142,12 +148,12 @@ def _in_tiles(trace: Trace, time: Var, ahead: int, *, rows: int, piece: int, wor
 
 
 def _sets_several(loop: For) -> bool:
-    """Whether a loop has more than one statement beside names, which are to have loops of their own."""
+    """Whether a loop has several statements besides lets, so that it should be distributed."""
     return sum(not isinstance(stmt, Let) for stmt in loop.body.stmts) > 1
 
 
 def _nest(trace: Trace, around: Var) -> list[For]:
-    """The loops that are all that stands in a loop, from the outside in, as far as each is all in the one before."""
+    """The loops inside of `around` that are perfectly nested, outermost first."""
     found = _inside(trace.loop(around))
     while len(inside := _inside(found[-1])) == 1:
         found += inside
@@ -155,7 +161,7 @@ def _nest(trace: Trace, around: Var) -> list[For]:
 
 
 def _at_once(trace: Trace, blocks: For, ahead: int) -> None:
-    """Has tiles of later steps run beside those of earlier steps that are ahead of them by more than these move on."""
+    """Makes tiles of later steps run in parallel with those of earlier steps that are far enough ahead."""
     (part,) = _inside(blocks)
     (tiles,) = _inside(part)
     trace.apply(Skew(trace.name(tiles.var), trace.name(part.var), ahead))
@@ -165,6 +171,6 @@ def _at_once(trace: Trace, blocks: For, ahead: int) -> None:
 
 
 def _inside(loop: For) -> list[For]:
-    """The loops in the body of a loop, those among them that a branch holds."""
+    """The loops in the body of a loop, directly or in a branch."""
     blocks = (stmt.then_body.stmts if isinstance(stmt, IfThenElse) else (stmt,) for stmt in loop.body.stmts)
     return [each for block in blocks for each in block if isinstance(each, For)]

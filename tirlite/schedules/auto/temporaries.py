@@ -17,21 +17,21 @@ from tirlite.schedules.join import Join, Joined, can_be_passed
 from tirlite.schedules.shrink import Shrink
 from tirlite.schedules.store_at import StoreAt, lines_of, loop_around
 
-# How many iterations a loop may stay behind.
+# The greatest delay of a joined loop, in iterations.
 _MOST_SHIFT = 4
-# How many of the next loops are looked at for what they read.
+# How many following loops are searched for a common reader.
 _MOST_LATER = 8
-# Loops with more statements are not joined: every proof looks at all of them.
+# Loops with more statements are not joined, since each proof visits all of them.
 _MOST_STATEMENTS = 64
-# A window of more lines is left alone: its lines no longer stay close to the processor.
+# A larger window is not folded, as it would not stay in a near cache.
 _MOST_LINES = 16
 
 
 def scheduled(facts: Facts) -> Trace:
-    """The steps that leave little of the temporaries of a function."""
+    """The steps that shrink the temporaries of a function."""
     trace = Trace(facts)
-    # Before, as it shows in loops of their own that each iteration fills a temporary anew; after, as joined loops hold
-    # all uses of more of them.
+    # Before joining: in separate loops it is easily seen that each iteration fills a temporary anew.
+    # After joining: more temporaries have all their uses in one loop.
     trace.attempt(lambda: trace.takes([Shrink()]))
     join_loops(trace)
     trace.attempt(lambda: trace.takes([Shrink()]))
@@ -41,7 +41,7 @@ def scheduled(facts: Facts) -> Trace:
 
 
 def join_loops(trace: Trace) -> None:
-    """Joins loops, from the outside in: what is joined makes neighbours of loops inside."""
+    """Joins loops from the outside in: joining makes inner loops adjacent."""
     tried: set[tuple[Var, Var]] = set()
     while found := _joined(trace.facts, tried):
         for each in found:
@@ -52,7 +52,7 @@ def join_loops(trace: Trace) -> None:
 
 
 def keep_lines(trace: Trace) -> None:
-    """Has temporaries of which a loop sees a few lines at a time keep these."""
+    """Folds temporaries of which a loop uses a few lines at a time."""
     found = dict[Var, list[BufferName]]()
     for each in temporaries(trace.facts):
         loop = loop_around(each)
@@ -70,7 +70,7 @@ def _without_no_ops(trace: Trace) -> bool:
 
 
 def _joined(facts: Facts, tried: set[tuple[Var, Var]]) -> list[Joined]:
-    """Loops in a row that become one, but for loops inside of those: these are seen by the next look."""
+    """Adjacent loops that can be joined; loops inside of these are left to the next call."""
     finder, found = _Finder(facts, tried), list[Joined]()
     todo = [facts.func.body]
     while todo:
@@ -83,7 +83,7 @@ def _joined(facts: Facts, tried: set[tuple[Var, Var]]) -> list[Joined]:
 
 
 class _Finder:
-    """Loops of one function that are worth to be joined, but for pairs that were `tried` before."""
+    """Finds loops of a function that are worth joining, skipping the pairs in `tried`."""
 
     def __init__(self, facts: Facts, tried: set[tuple[Var, Var]]) -> None:
         self.facts = facts
@@ -91,7 +91,7 @@ class _Finder:
         self.tried = tried
 
     def joined(self, block: SeqStmt) -> list[Joined]:
-        """The loops of a block that become one, two at least."""
+        """The joined loops of a block, each of two or more."""
         later = [stmt for stmt in block.stmts if isinstance(stmt, For)]
         chains: list[Joined] = []
         goes_on = False
@@ -108,7 +108,7 @@ class _Finder:
         return [each for each in chains if len(each.parts) > 1]
 
     def _longer(self, chain: Joined, second: For, later: list[For]) -> Joined | None:
-        """A chain with one more loop, where that is worth it and possible."""
+        """A chain extended by one more loop, if that is worthwhile and possible."""
         first = chain.loop
         pair = (first.var, second.var)
         if pair in self.tried:
@@ -133,12 +133,12 @@ class _Finder:
         return not self._written(first).isdisjoint(self._read(second))
 
     def _feed_together(self, first: For, second: For, later: list[For]) -> bool:
-        """Whether one of the next loops reads what both of them write."""
+        """Whether a following loop reads what both of them write."""
         mine, others = self._written(first), self._written(second)
         return any(not (mine.isdisjoint(read) or others.isdisjoint(read)) for read in map(self._read, later))
 
     def _written(self, loop: For) -> set[Buffer]:
-        """The allocations from outside that a loop writes."""
+        """The allocations of the function that a loop writes."""
         root = self.facts.definitions.root
         return {root(stmt.buffer) for stmt in statements_of(loop, Store)} & self.allocated
 
@@ -151,9 +151,9 @@ def _is_innermost(loop: For) -> bool:
 
 
 def _sums_up(loop: For) -> bool:
-    """Whether an innermost loop stores to one place from outside again and again.
+    """Whether an innermost loop repeatedly stores to one place outside of it.
 
-    It is not joined with one that does not: the latter can be vectorized.
+    It is not joined with a loop that does not, as the latter can be vectorized.
     """
     own = allocated_in(loop.body)
     return _is_innermost(loop) and any(

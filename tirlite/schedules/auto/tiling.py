@@ -9,38 +9,37 @@ from tirlite.ir import For
 from tirlite.record import record
 from tirlite.target import Target
 
-# A panel pays from this part of the second cache on: of what fits into it rows are read as fast where they lie. Where
-# lanes are not neighbours in memory, or less than a row of a tile, loops go by few vectors or none without a panel; and
-# where they are more than this many rows of a tile, by more vectors than registers hold with what is added to them.
+# Packing pays if the operand exceeds this part of the L2 cache; a smaller one is read as fast in place. The second part
+# is for columns that have few vectors or none unless packed, as they are not contiguous or fill no row of a tile, and
+# for more than this many rows of a tile, whose vectors and sums would not fit into registers together.
 _PART_OF_CACHE = 32
 _PART_WITHOUT_VECTORS = 256
 WIDE_ROWS = 4
-# What lies apart in memory is copied or stored element by element, which this many tiles of rows repay.
+# Strided elements are copied or stored one by one, which pays for at least this many tiles of rows.
 _STRIDED_TILES = 4
-# The bytes of the shortest vectors that processors have.
+# The bytes of the shortest vectors of processors.
 _LEAST_VECTOR = 16
-# Rows go to workers by blocks of so many tiles, each of which packs its panels anew: of more for few workers, who have
-# enough to do with panels alone.
+# Tiles in a block of rows, the unit of work, which packs its own panels. Few workers get larger blocks, since panels
+# alone are enough work for them.
 TILES_OF_BLOCK = 32
 _MOST_TILES_OF_BLOCK = 128
 _TILES_OF_ALL = 256
-# The copy of a panel takes as long as so many rows of sums. So many panels for each worker are shared out evenly: with
-# rows in one block, results may go in place of what is added to them.
+# Packing a panel takes as long as computing this many rows. With more panels than this per worker, these balance the
+# load, and rows stay in one block: results may then replace what is added to them in place.
 _COPY = 4
 _MANY_PANELS = 4
-# Fewer products of narrow integers take less in place than copies by groups do, and what is around their tiles.
+# For fewer products of narrow integers, packing by groups and the overhead of tiles cost more than they save.
 _LEAST_PRODUCTS = 4096
 
 
 @record
 class Tiling:
-    """The numbers of a schedule: the rows of a tile of registers, the bytes of one of its rows, and of one vector.
+    """The sizes for schedules of contractions: rows of a register tile, bytes of a row of it, and bytes of a vector.
 
-    Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where loops go by few
-    vectors without a copy, and of one vector where they go by none, for columns that fill none; and where
-    `strided_rows` read it if it is copied, or sums are stored, element by element. Rows share a panel by blocks of
-    `block_tiles` tiles. `dots` are the dot products of the processor, by the types of their operands, which
-    `least_products` repay, and `masks_bytes` says that it leaves bytes out by a mask.
+    An operand is packed if it has `least_bytes` and at least `least_rows` rows use it; `least_strided` bytes if loops
+    would have few vectors without a copy; `strided_rows` rows if it is copied, or sums are stored, element by element.
+    Blocks of `block_tiles` tiles of rows share a panel. `dots` are the processor's dot products, by operand types, used
+    from `least_products` products on; `masks_bytes` says that it can mask bytes.
     """
 
     rows: int
@@ -59,7 +58,7 @@ class Tiling:
 
     @classmethod
     def of(cls, target: Target) -> Tiling:
-        """What suits a processor's registers and caches, and this many workers."""
+        """The sizes for a processor's registers and caches and a number of workers."""
         processor = target.processor
         rows, vectors = processor.tile
         cache, vector = processor.caches[1], processor.vector_bytes
@@ -79,17 +78,17 @@ class Tiling:
         )
 
     def lanes(self, element: int, columns: For) -> int:
-        """The lanes in a row of a tile: of columns that are known to be few, no more vectors than hold them."""
+        """The lanes in a row of a tile; for few columns of known number, only as many vectors as hold them."""
         full, least = self.row_bytes // element, max(2, min(self.vector_bytes, _LEAST_VECTOR) // element)
         if not is_known(columns) or count_of(columns) > full // 2:
             return full
         return next(lanes for lanes in (least << power for power in range(9)) if lanes >= min(count_of(columns), full))
 
     def rows_of_block(self, rows: int, panels: list[int], tiles: int, tile: int) -> int:
-        """How many of this many rows share a panel: whole tiles of `tile` rows, this many `tiles` at most.
+        """How many of `rows` share a panel: whole tiles of `tile` rows, at most `tiles` of them.
 
-        They are such that the workers are done soonest: each block of rows copies its panels, of this many lanes, anew.
-        Of as soon, blocks of as many rows: each leaves the same rest, so that results may go in place.
+        Minimises the time until the last worker is done, as each block packs its panels (of these lanes) again. Among
+        equals, prefers blocks of equal size, so that all have the same remainder.
         """
         fewest = max(1, -(-rows // (tiles * tile)))
         most = fewest if self.workers == 1 or len(panels) > _MANY_PANELS * self.workers else fewest + 2 * self.workers
@@ -99,7 +98,7 @@ class Tiling:
         return min(sizes, key=partial(self._time, rows, panels, tile))
 
     def _time(self, rows: int, panels: list[int], tile: int, by: int) -> int:
-        """How long the last worker takes that has blocks of this many rows, where the next one goes to who is free."""
+        """When the last worker is done with blocks of `by` rows, each assigned to the first worker that is free."""
         busy = [0] * self.workers
         for first in range(0, rows, by):
             count = min(by, rows - first)
@@ -108,9 +107,9 @@ class Tiling:
         return max(busy)
 
     def figures(self, lanes: int, element: int, together: int) -> str:
-        """What decided the schedule of a contraction with this many lanes in a row of a tile, of this many bytes each.
+        """A note on the schedule of a contraction with this many lanes in a row of a tile, of `element` bytes each.
 
-        Where it goes by the tiles of the processor, this many rows are taken `together`, else 0.
+        `together` are the rows of a tile if the processor's tile instructions are used, else 0.
         """
         rows, vectors = together or self.rows_of(lanes, element), max(1, lanes * element // self.vector_bytes)
         takes = f"takes {rows * vectors} vectors of {self.vector_bytes} bytes"
@@ -119,14 +118,14 @@ class Tiling:
         return f"{tile}; {pays}; {self.block_tiles} tiles of rows share one"
 
     def rows_of(self, lanes: int, element: int) -> int:
-        """The rows of a tile with this many lanes: those of few vectors are more, so that as many sums are in work."""
+        """The rows of a tile with this many lanes: more if these are few vectors, to have as many independent sums."""
         return self.rows if 2 * lanes > self.row_bytes // element else 2 * self.rows
 
 
 def time_of_rows(count: int, tile: int, most: int) -> int:
-    """How long this many rows take for each term by tiles of `tile`, what is left as one of its own, where `most` fit.
+    """The time for `count` rows per term, by tiles of `tile` rows and a smaller last one; `most` rows fit.
 
-    A tile takes as long as its rows, or as a small one waits for its own sums, and one more for what it loads beside.
+    A tile takes as long as its rows, at least the latency of dependent sums, plus one for its load.
     """
     rest, least = count % tile, most // 2
     return count // tile * (max(tile, least) + 1) + (max(rest, least) + 1 if rest else 0)
@@ -137,5 +136,5 @@ def is_known(loop: For) -> bool:
 
 
 def count_of(loop: For) -> int:
-    """How often a loop runs, where constants tell it; else once, for want of better."""
+    """The number of iterations of a loop, or 1 if it is not constant."""
     return 1 if loop.values is None else len(loop.values)

@@ -15,9 +15,10 @@ from tirlite.schedules.split import Split
 
 
 class Trace:
-    """The facts of a function after the steps that were `taken`, and `figures` for its author that decided them.
+    """Applies steps one by one; `facts` are those of the function after the steps `taken`.
 
-    `limits` say which calls are for versions that take other steps.
+    `figures` are the numbers behind the choices, for the author to read; `limits` say for which sizes of calls another
+    version is worth having.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -27,24 +28,24 @@ class Trace:
         self.limits = Limits()
 
     def apply(self, step: Pass) -> None:
-        """Applies a step. Raises KernelError, and changes nothing, where it is refused."""
+        """Applies a step. Raises KernelError if it is refused, and changes nothing then."""
         self.facts = after(step, self.facts)
         self.taken.append(step)
 
     def keep(self, step: Pass, func: PrimFunc) -> None:
-        """Takes a step which is known to make this function: nothing is proved again."""
+        """Records a step that is known to result in `func`, without proving it again."""
         self.facts = Facts(func)
         self.taken.append(step)
 
     def takes(self, steps: Iterable[Pass]) -> bool:
-        """Applies steps; whether there are any."""
+        """Applies steps; returns whether there were any."""
         before = len(self.taken)
         for step in steps:
             self.apply(step)
         return len(self.taken) > before
 
     def attempt(self, change: Callable[[], bool]) -> bool:
-        """Whether `change` took its steps, and says that they are worth it; else all is as it was before."""
+        """Runs `change`, which takes steps; undoes them if it fails or returns False. Returns whether kept."""
         known = self.facts, [*self.taken], [*self.figures], self.limits
         try:
             is_kept = change()
@@ -59,13 +60,13 @@ class Trace:
         return next(loop for loop in self._loops() if loop.var is var)
 
     def name(self, var: Var) -> LoopName:
-        """What a step calls the loop over a variable: by its name, with a place where others have that too."""
+        """How a step names the loop over a variable: by its name, with a place if others have the same."""
         name = identifier(var.name)
         alike = [loop.var for loop in self._loops() if identifier(loop.var.name) == name]
         return var.name if len(alike) == 1 else LoopHandle(var.name, alike.index(var))
 
     def split(self, var: Var, by: int) -> tuple[Var, Var]:
-        """Splits a loop. The variables of the outer and of the inner one."""
+        """Splits a loop; returns the variables of the outer and the inner one."""
         before = {loop.var for loop in self._loops()}
         self.apply(Split(self.name(var), by))
         outer, inner = (loop.var for loop in self._loops() if loop.var not in before)
