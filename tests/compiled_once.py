@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 from unittest.mock import patch
 
-from tirlite.codegen.functions.parts import Part
+from tirlite.codegen.functions.parts import ModulePart
 from tirlite.codegen.llvm import machine, side_by_side
 from tirlite.codegen.llvm.machine import Compiled, Effort
 
@@ -21,7 +21,7 @@ def _named(level: int, name: str) -> Any:
     return made
 
 
-def _compiled(part: Part, made: Any, effort: Effort, *, locked: bool = True) -> Compiled:
+def _compiled(part: ModulePart, made: Any, effort: Effort, *, locked: bool = True) -> Compiled:
     settings = (made.told, effort, part.joins_scalars, part.is_unit, part.works_over_addresses)
     key = sha256(f"{settings} {part.text}".encode()).digest()
     if key not in _KNOWN:

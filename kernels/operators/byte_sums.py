@@ -11,7 +11,7 @@ from __future__ import annotations
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType, f32, i32
-from tirlite.kernels.operators.convolution import Block, holding, left_of, spread, storing, sweeping
+from tirlite.kernels.operators.convolution import OutTile, holding, left_of, spread, storing, sweeping
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.matmul import Product
 from tirlite.kernels.operators.multiplication import multiplication, over_points
@@ -159,7 +159,7 @@ def _sweep(
     Weights may have more, which are 0: so that groups are whole. The rows of these are 0 too.
     """
     (groups, outputs, all_taken), taken = weights, channels
-    block = Block.of(window, all_taken, by_rows=False, each=kind.bytes)
+    block = OutTile.of(window, all_taken, by_rows=False, each=kind.bytes)
     deep, (height, width) = product(window.inputs[:-2]), window.inputs[-2:]
     outer, (rows, columns) = product(window.places[:-2]), window.places[-2:]
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
@@ -194,7 +194,7 @@ def _sweep(
 
 
 def _sums_of(
-    window: Window, block: Block, weights: tuple[Extent, Extent, Extent], run: tuple[Extent, Extent]
+    window: Window, block: OutTile, weights: tuple[Extent, Extent, Extent], run: tuple[Extent, Extent]
 ) -> Inline:
     """`compute(y, held, w, offsets, t, share, place, row, column)`: runs of this many outputs, by whole lines."""
     (groups, outputs, taken), (together, runs) = weights, run

@@ -20,7 +20,7 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import EQ, And, AttrKey, Buffer, Builder, Call, DType, Expr, Op, Permission, PrimFunc, TensorType, const
 from tirlite.kernels.operators.convolution import (
-    Block,
+    OutTile,
     Types,
     adding,
     convolution,
@@ -170,7 +170,7 @@ def _sweep(
     (groups, outputs, taken), phase = weights, _of_phase(window)
     (height, width), (down, across), (rows, columns) = window.inputs, window.size, window.places
     (row_step, step), (above, before) = window.strides, window.before
-    block = Block.of(phase, taken, by_rows=False)
+    block = OutTile.of(phase, taken, by_rows=False)
     high, wide, apart, line, lines = block.rows, block.columns, block.apart, block.line, block.held
     bands, parts = -(-phase.places[0] // high), -(-phase.places[1] // wide)
     pieces = row_step * step * bands * parts

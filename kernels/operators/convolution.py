@@ -34,7 +34,7 @@ _COPY, _FEW_OUTPUTS = 14, 64
 Types = tuple[TensorType, TensorType, TensorType | None, TensorType]  # of image, weights, bias and result
 
 
-class Block(NamedTuple):
+class OutTile(NamedTuple):
     """Rows and columns of results that are computed together, how far apart rows lie, and the elements of all.
 
     `beyond` are the rows and columns of a phase that taps look at beside those. Results go `by_rows`, or by
@@ -49,7 +49,7 @@ class Block(NamedTuple):
     by_rows: bool
 
     @classmethod
-    def of(cls, window: Window, channels: Extent, *, by_rows: bool, each: int = 4) -> Block:
+    def of(cls, window: Window, channels: Extent, *, by_rows: bool, each: int = 4) -> OutTile:
         """Of the last two axes of a window over so many channels, whose elements are held in so many bytes each."""
         rows, columns = window.places[-2:]
         below, aside = (
@@ -127,7 +127,8 @@ def pays(window: Window, channels: Extent, outputs: Extent) -> bool:
     window = window if len(window.size) > 1 else window.with_one_row()
     if not isinstance(outputs, int):
         return False
-    block, places, lines = Block.of(window, channels, by_rows=False), product(window.places), _lines(window, channels)
+    block, places = OutTile.of(window, channels, by_rows=False), product(window.places)
+    lines = _lines(window, channels)
     if not (isinstance(places, int) and isinstance(lines, int) and isinstance(window.places[-2], int)) or not places:
         return outputs <= _FEW_OUTPUTS
     panels = -(-places // _LANES) * _LANES / places * (1 + _COPY / outputs)
@@ -188,7 +189,7 @@ def sweeping(
     """
     groups, outputs, taken = weights
     by_rows = _goes_by_rows(window, taken, outputs)
-    block = Block.of(window, taken, by_rows=by_rows)
+    block = OutTile.of(window, taken, by_rows=by_rows)
     deep, (height, width) = product(window.inputs[:-2]), window.inputs[-2:]
     outer, (rows, columns) = product(window.places[:-2]), window.places[-2:]
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
@@ -220,7 +221,7 @@ def sweeping(
     return sweep
 
 
-def holding(window: Window, block: Block, kind: DType, taken: Extent, given: DType | None = None) -> Inline:
+def holding(window: Window, block: OutTile, kind: DType, taken: Extent, given: DType | None = None) -> Inline:
     """`hold(held, images, beyond, t, place, row, column)`: what lies under a block, of all channels of plane t.
 
     With `given`, the type of the image, rows are moved as they lie, then converted and put apart by phases of columns.
@@ -263,7 +264,7 @@ def _goes_by_rows(window: Window, taken: Extent, outputs: Extent) -> bool:
     return (taken, outputs) == (1, 1) and not (isinstance(columns, int) and columns < _LEAST)
 
 
-def _rows_of(window: Window, block: Block, kind: DType, groups: Extent, store: Inline) -> Inline:
+def _rows_of(window: Window, block: OutTile, kind: DType, groups: Extent, store: Inline) -> Inline:
     """`compute(y, held, w, bias, t, share, place, row, column)`: a block of results, row by row.
 
     Neighbouring rows share what lies under their taps.
@@ -295,7 +296,7 @@ def _rows_of(window: Window, block: Block, kind: DType, groups: Extent, store: I
 
 def _lines_of(
     window: Window,
-    block: Block,
+    block: OutTile,
     kind: DType,
     weights: tuple[Extent, Extent, Extent],
     run: tuple[Extent, Extent],
@@ -329,7 +330,7 @@ def _lines_of(
 
 
 def adding(
-    window: Window, block: Block, kind: DType, channels: tuple[Extent, Extent, Extent], weight: Inline
+    window: Window, block: OutTile, kind: DType, channels: tuple[Extent, Extent, Extent], weight: Inline
 ) -> Inline:
     """`add_up(sums, held, w, g, first, near, aside)`: sums of a group's outputs from `first` on, for all of a line.
 
@@ -381,7 +382,7 @@ def spread(outputs: Extent, pieces: Extent, most: int = _OUTPUTS) -> tuple[Exten
     return -(-outputs // runs), shares, runs // shares
 
 
-def _moving(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline:
+def _moving(window: Window, block: OutTile, kind: DType, *, whole: bool) -> Inline:
     """What `filling` gives where columns of all phases lie as they do in the image."""
     step = window.strides[-1]
     plain = window._replace(strides=(*window.strides[:-1], 1))
@@ -391,7 +392,7 @@ def _moving(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline
     return filling(plain, wide, kind, whole=whole)
 
 
-def filling(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline:
+def filling(window: Window, block: OutTile, kind: DType, *, whole: bool) -> Inline:
     """`fill(held, x, beyond, t, c, plane, d, row, column)`: what lies under a block in a plane, if that is not -1.
 
     Elsewhere it is `beyond`. A block is as wide as all results where it is `whole`: then the padding is known.

@@ -13,7 +13,7 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.conv import Axis, phases_from
-from tirlite.kernels.operators.convolution import Block, filling, storing, with_bias
+from tirlite.kernels.operators.convolution import OutTile, filling, storing, with_bias
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import Extent, extents, is_one, product as count_of
@@ -181,7 +181,7 @@ def _of_phases(
     high, wide = (end - first for end, first in zip(ends, firsts, strict=True))
     (height, width), around = window.inputs, (-firsts[0], -firsts[1])
     begins = _begins(down, across, count_of((blocks, taken, size)) * W.dtype.bytes)
-    block = Block(high, wide, wide, high * wide, (0, 0), by_rows=True)
+    block = OutTile(high, wide, wide, high * wide, (0, 0), by_rows=True)
     fill = filling(window._replace(strides=(1, 1), before=around), block, kind, whole=True)
 
     @tl.inline
@@ -377,7 +377,7 @@ def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> tuple[
     (height, width), (rows, columns), (down, across) = window.inputs, window.places, window.size
     (row_step, step), (row_gap, gap) = window.strides, window.dilations
     high, wide = (rows - 1) * row_step + 1, (columns - 1) * step + (across - 1) * gap + 1
-    block = Block(high, wide, wide, high * wide, ((down - 1) * row_gap, 0), by_rows=True)
+    block = OutTile(high, wide, wide, high * wide, ((down - 1) * row_gap, 0), by_rows=True)
     copied, held_each = block.copied, block.held
     fill = filling(window._replace(strides=(1, 1)), block, kind, whole=True)
     count = _parts(taken, down * across * size)

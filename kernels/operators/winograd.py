@@ -13,7 +13,7 @@ from typing import NamedTuple
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
-from tirlite.kernels.operators.convolution import Block, filling, storing, with_bias
+from tirlite.kernels.operators.convolution import OutTile, filling, storing, with_bias
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import Extent, extents
@@ -142,7 +142,7 @@ def _sweep(
     rows, columns, tiles = (down + 1) // 2, (across + 1) // 2, Tiles.of((down, across), taken)
     most, lines, high, apart = tiles.columns, tiles.lines, tiles.high, tiles.apart
     window = Window((height, width), (rows, columns), (4, 4), (2, 2), pads[:2], (1, 1))
-    block = Block(tiles.rows, tiles.columns, tiles.columns + 1, tiles.lanes, (1, 1), by_rows=False)
+    block = OutTile(tiles.rows, tiles.columns, tiles.columns + 1, tiles.lanes, (1, 1), by_rows=False)
     fill = filling(window, block, kind, whole=not lines)
     bands, parts = -(-rows // high), (columns + tiles.columns - 1) // tiles.columns if lines else 1
     # An unknown number of images may be one, of rows there are many.

@@ -14,7 +14,7 @@ from small_functions import reverse
 import tirlite as tl
 from tirlite.codegen import SideBySide, compile_module, lower
 from tirlite.codegen.functions import parts
-from tirlite.codegen.functions.parts import Part
+from tirlite.codegen.functions.parts import ModulePart
 from tirlite.codegen.lower import Lowered
 
 n = tl.dim("n")
@@ -70,17 +70,17 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Part, bool]]:
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ModulePart, bool]]:
     """The parts that were handed over, in order, and whether the whole module was there."""
-    found: list[tuple[Part, bool]] = []
+    found: list[tuple[ModulePart, bool]] = []
     begin, finished = SideBySide.begin, SideBySide.finished
     whole: list[object] = []
 
-    def noted(self: SideBySide, part: Part) -> None:
+    def noted(self: SideBySide, part: ModulePart) -> None:
         found.append((part, bool(whole)))
         begin(self, part)
 
-    def last(self: SideBySide, all_parts: tuple[Part, ...]) -> object:
+    def last(self: SideBySide, all_parts: tuple[ModulePart, ...]) -> object:
         whole.append(all_parts)
         return finished(self, all_parts)
 
@@ -99,13 +99,13 @@ def called(kernel: tl.Kernel) -> None:
 
 
 def test_functions_that_are_called_are_handed_to_llvm_before_the_module_is_whole(
-    begun: list[tuple[Part, bool]],
+    begun: list[tuple[ModulePart, bool]],
 ) -> None:
     called(tl.compile(several.ir, schedule=None))
     assert sum(not is_whole for _, is_whole in begun) == 5
 
 
-def test_few_functions_wait_for_the_whole_module(begun: list[tuple[Part, bool]]) -> None:
+def test_few_functions_wait_for_the_whole_module(begun: list[tuple[ModulePart, bool]]) -> None:
     called(tl.compile(several.ir, schedule=None))
     begun.clear()
     x = np.ones(3, np.float32)

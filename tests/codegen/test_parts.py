@@ -15,7 +15,7 @@ from llvmlite import binding as llvm
 import tirlite as tl
 from tirlite.codegen import Effort, SideBySide, compile_module, compile_text, lower
 from tirlite.codegen.functions import parts
-from tirlite.codegen.functions.parts import Part
+from tirlite.codegen.functions.parts import ModulePart
 from tirlite.codegen.llvm import side_by_side
 from tirlite.codegen.llvm.machine import ADDRESSES, SETTINGS, compiled, new_machine, optimised
 from tirlite.codegen.llvm.text import Extent
@@ -206,13 +206,13 @@ def test_what_is_compiled_beside_a_network_is_what_it_is_alone() -> None:
 
 def test_all_of_a_network_is_shown_and_exported_as_its_parts_are_compiled() -> None:
     alone, windows = (
-        replace(lower(roots.ir), text=STEPS, parts=(Part(STEPS, Extent(over_windows=each)),)) for each in (0, 1)
+        replace(lower(roots.ir), text=STEPS, parts=(ModulePart(STEPS, Extent(over_windows=each)),)) for each in (0, 1)
     )
     assert optimised(alone).assembly != optimised(windows).assembly
 
 
 def code(text: str, windows: int) -> bytes:
-    part = Part(text, Extent(over_windows=windows))
+    part = ModulePart(text, Extent(over_windows=windows))
     return compiled(part, new_machine(2, HOST), Effort.FULL, locked=False)[0]
 
 
@@ -299,7 +299,7 @@ def test_an_interrupt_goes_through_that_comes_as_a_thread_is_started(monkeypatch
     monkeypatch.setattr("tirlite.codegen.llvm.side_by_side.sleep", lambda seconds: None)
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt), SideBySide(HOST) as beside:
-        beside.begin(Part("", Extent()))
+        beside.begin(ModulePart("", Extent()))
 
 
 def test_ctrl_c_in_the_wait_for_threads_leaves_none_in_llvm(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,10 @@ import pytest
 
 import tirlite as tl
 from tirlite.bench.networks import mlp
+from tirlite.graph.known.array_locations import FILLED, KEPT, ArrayLocation, Finder, Unkept, arrays_at
 from tirlite.graph.known.lowered import LoweredFront
 from tirlite.graph.known.models import ReadFunction, whole
 from tirlite.graph.known.pickled import read, written
-from tirlite.graph.known.places import FILLED, KEPT, Finder, Place, Unkept, arrays_at
 from tirlite.runtime.cache import keep, opened
 from tirlite.sizes import maximum
 
@@ -312,7 +312,7 @@ def test_too_much_that_is_in_no_file_is_not_kept() -> None:
     with pytest.raises(Unkept):
         Finder([RNG.standard_normal(1 << 23)]).places()
     with pytest.raises(ValueError, match="buffer"):
-        arrays_at([Place("<f4", (4,), KEPT, 0, b"123")], [])
+        arrays_at([ArrayLocation("<f4", (4,), KEPT, 0, b"123")], [])
 
 
 def test_a_file_is_read_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.trampoline import run
-from tirlite.rewrite.simplify.place import Place
+from tirlite.rewrite.simplify.program_point import ProgramPoint
 from tirlite.rewrite.simplify.rules import RULES, ExprRule
 from tirlite.rewrite.simplify.simplify import Simplify
 from tirlite.sizes import Dim
@@ -243,8 +243,8 @@ def counted() -> Iterator[Counter[str]]:
     fired: Counter[str] = Counter()
 
     def counting(rule: ExprRule) -> ExprRule:
-        def counts(node: Expr, place: Place) -> Expr:
-            after = rule(node, place)
+        def counts(node: Expr, point: ProgramPoint) -> Expr:
+            after = rule(node, point)
             fired.update([] if after is node else [type(node).__name__])
             return after
 

@@ -11,7 +11,7 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.functions.callees import Callees, legal, offered_ahead, write_versions
 from tirlite.codegen.functions.kernel_calls import Versions, dim_parameters
-from tirlite.codegen.functions.parts import Part, parts
+from tirlite.codegen.functions.parts import ModulePart, parts
 from tirlite.codegen.functions.pieces import Weights, are_only_calls
 from tirlite.codegen.llvm.text import Extent, FunctionText, ModuleText, define_entry
 from tirlite.codegen.llvm.values import Value, constant, integer, is_half
@@ -47,7 +47,7 @@ class Lowered:
     """
 
     text: str
-    parts: tuple[Part, ...]  # the module split into modules that LLVM may compile in parallel
+    parts: tuple[ModulePart, ...]  # the module split into modules that LLVM may compile in parallel
     name: str
     size_name: str
     workspace: Workspace

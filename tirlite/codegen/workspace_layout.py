@@ -68,14 +68,14 @@ class WorkerPart:
 
 
 @record
-class Layout:
+class WorkspaceLayout:
     """The addresses of the function's own buffers in the workspace, and the parts of its parallel loops."""
 
     addresses: dict[Buffer, Value]
     parts: dict[For, WorkerPart]
 
 
-def workspace_layout(values: Expressions, storage: Storage, workspace: Value) -> Layout:
+def workspace_layout(values: Expressions, storage: Storage, workspace: Value) -> WorkspaceLayout:
     """Emits the computation of all addresses in the workspace at `workspace`."""
     out = values.out
     addresses: dict[Buffer, Value] = {}
@@ -89,7 +89,7 @@ def workspace_layout(values: Expressions, storage: Storage, workspace: Value) ->
             size = _line_up(values, storage, buffers, None, integer(0), {})
             parts[loop] = WorkerPart(_range(out, workspace, offset), size)
             offset = _sum(out, offset, out.product(size, integer(copies)))
-    return Layout(addresses, parts)
+    return WorkspaceLayout(addresses, parts)
 
 
 def worker_addresses(

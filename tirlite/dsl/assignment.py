@@ -323,7 +323,7 @@ def pair_of(node: ast.Call, name: str, expressions: Expressions) -> tuple[Expr, 
     span = expressions.span(node)
     pairs = [arg.elts for arg in node.args if isinstance(arg, ast.Tuple) and len(arg.elts) == 2]
     if len(pairs) != 2 or len(node.args) != 2 or node.keywords:
-        raise BadPair(name, f"`{expressions.places.text(node)}`", span=span).error()
+        raise BadPair(name, f"`{expressions.origin.text(node)}`", span=span).error()
     (best, at), (value, place) = ([expressions.value(part) for part in pair] for pair in pairs)
     (_, _), (value_span, place_span) = ([expressions.span(part) for part in pair] for pair in pairs)
     best, value = together((best, value), (value_span, value_span))

@@ -31,13 +31,13 @@ from typing import TypeVar
 from tirlite.dsl.assignment import Assignments
 from tirlite.dsl.convert import is_literal
 from tirlite.dsl.expression import Expressions, Invoke
-from tirlite.dsl.local_names import BODIES, Block, assigned_by, binders, local_names, names_in, names_of, read_by
+from tirlite.dsl.local_names import BODIES, Suite, assigned_by, binders, local_names, names_in, names_of, read_by
 from tirlite.dsl.loops import LeftLoop
 from tirlite.dsl.scope import CellTypes, Scope
 from tirlite.dsl.signature import annotated_names
 from tirlite.dsl.statement import Statements, tail_returns
 from tirlite.dsl.surroundings import Surroundings
-from tirlite.dsl.syntax import Places
+from tirlite.dsl.syntax import SourceMap
 from tirlite.ir.expr import Expr
 from tirlite.ir.stmt import SeqStmt
 from tirlite.ir.trampoline import Steps, run
@@ -51,7 +51,7 @@ class Body:
     def __init__(
         self,
         tree: ast.FunctionDef,
-        places: Places,
+        origin: SourceMap,
         surroundings: Surroundings,
         types: CellTypes,
         invoker: Callable[[Scope], Invoke],
@@ -60,9 +60,9 @@ class Body:
     ) -> None:
         """`invoker` makes the object that translates calls, given the scope that receives their statements."""
         self.scope = Scope(surroundings.has)
-        self.scope.open(Block())
+        self.scope.open(Suite())
         params = {arg.arg for arg in tree.args.args}
-        self.expressions = Expressions(places, surroundings, self.scope, params, invoker(self.scope))
+        self.expressions = Expressions(origin, surroundings, self.scope, params, invoker(self.scope))
         self._own = with_own_parameters(tree, self.expressions)
         own = with_own_variables(self._own.tree, self.expressions)
         tree = own.tree
@@ -70,7 +70,7 @@ class Body:
         if has_jumps(tree.body):
             from tirlite.dsl.jumps import without_jumps
 
-            made = without_jumps(tree, places, self.expressions, gives_value=gives_value)
+            made = without_jumps(tree, origin, self.expressions, gives_value=gives_value)
             tree, left = made.tree, made.left
             self.scope.vouch(made.sure)
         self.tree = tree

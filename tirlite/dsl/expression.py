@@ -29,7 +29,7 @@ from tirlite.dsl.operators import (
 from tirlite.dsl.parameters import described, output
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.surroundings import Surroundings, is_tl, meaning, member
-from tirlite.dsl.syntax import NotInKernels, Places, refusal
+from tirlite.dsl.syntax import NotInKernels, SourceMap, refusal
 from tirlite.dsl.vocabulary import BUILTINS, DECLARATIONS, CallSite, Word, WrongArgument, misplaced, named
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import (
@@ -112,9 +112,9 @@ class Expressions:
     """Translates expressions; `local` are the kernel's own names, `invoke` translates calls of functions."""
 
     def __init__(
-        self, places: Places, surroundings: Surroundings, scope: Scope, local: set[str], invoke: Invoke | None = None
+        self, origin: SourceMap, surroundings: Surroundings, scope: Scope, local: set[str], invoke: Invoke | None = None
     ) -> None:
-        self.places = places
+        self.origin = origin
         self.surroundings = surroundings
         self.scope = scope
         self.local = local
@@ -131,7 +131,7 @@ class Expressions:
         return run(self._steps(node))
 
     def span(self, node: ast.AST) -> Span:
-        return self.places.span(node)
+        return self.origin.span(node)
 
     def _steps(self, node: ast.AST) -> Steps[object]:
         rule = _RULES.get(type(node))
@@ -171,7 +171,7 @@ class Expressions:
             return Shape(base)
         if isinstance(base, Buffer) and node.attr == "dtype":
             return base.dtype
-        name = self.places.text(node.value)
+        name = self.origin.text(node.value)
         made = member(base, name, node.attr, self.span(node))
         if isinstance(base, ModuleType):
             self.surroundings.note(f"{name}.{node.attr}", self.surroundings.attribute(base, node.attr))
@@ -189,7 +189,7 @@ class Expressions:
         if isinstance(base, DType):
             return tensor_type(base, values)
         if isinstance(base, tuple) and len(values) == 1:
-            return meaning(chosen(base, values[0], spans[0]), self.places.text(node), self.span(node))
+            return meaning(chosen(base, values[0], spans[0]), self.origin.text(node), self.span(node))
         if isinstance(base, Word) and base.name == "out" and len(values) == 1:
             return output(values[0], spans[0])
         raise NotIndexable(described(base), span=self.span(node)).error()
@@ -373,7 +373,7 @@ class Expressions:
             raise NotInKernels("tl.static in this form", "write tl.static(expression)", span=self.span(node)).error()
         from tirlite.dsl.static import evaluated
 
-        return evaluated(node.args[0], self.places, self.surroundings, self.scope, self.local)
+        return evaluated(node.args[0], self.origin, self.surroundings, self.scope, self.local)
 
     def note_names(self, node: ast.AST) -> None:
         """Records the constants that `node` uses, if Python itself has evaluated it."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import ast
 
     from tirlite.dsl import syntax
-    from tirlite.dsl.syntax import Places
+    from tirlite.dsl.syntax import SourceMap
 else:
     syntax = LateModule("tirlite.dsl.syntax")  # not needed for cached kernels
 
@@ -45,14 +45,14 @@ class Inline:
         return self.function.__name__
 
     @cached_property
-    def syntax(self) -> tuple[ast.FunctionDef, Places]:
+    def syntax(self) -> tuple[ast.FunctionDef, SourceMap]:
         """The syntax tree without its docstring, parsed at the first call."""
-        tree, places = syntax.function_syntax(self.function)
-        _refuse_odd_parameters(tree.args, places)
+        tree, origin = syntax.function_syntax(self.function)
+        _refuse_odd_parameters(tree.args, origin)
         if tree.args.posonlyargs:
             tree, args = copy(tree), copy(tree.args)
             tree.args, args.args, args.posonlyargs = args, [*args.posonlyargs, *args.args], []
-        return tree, places
+        return tree, origin
 
     def __call__(self, *args: object, **keywords: object) -> object:
         return self.function(*args, **keywords)
@@ -61,10 +61,10 @@ class Inline:
         return f"<inline {self.name}>"
 
 
-def _refuse_odd_parameters(args: ast.arguments, places: Places) -> None:
+def _refuse_odd_parameters(args: ast.arguments, origin: SourceMap) -> None:
     for odd in (args.vararg, args.kwarg, *args.kwonlyargs[:1]):
         if odd is not None:
-            raise BadInlineParameter(f"`{odd.arg}`", span=places.span(odd)).error()
+            raise BadInlineParameter(f"`{odd.arg}`", span=origin.span(odd)).error()
 
 
 def inline(function: object) -> Inline:

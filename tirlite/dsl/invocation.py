@@ -106,9 +106,9 @@ class Invocation:
 
     def _body(self, callee: Inline, site: CallSite, types: CellTypes) -> Body:
         """The body of a function with its parameters declared, not yet translated."""
-        tree, places = callee.syntax
+        tree, origin = callee.syntax
         if (granted := next((each for each in tree.decorator_list if isinstance(each, ast.Call)), None)) is not None:
-            raise MisplacedWord("a permission", _GRANTS, span=places.span(granted)).error()
+            raise MisplacedWord("a permission", _GRANTS, span=origin.span(granted)).error()
         around = self.surroundings
         prefix = f"{around.prefix}{callee.name}."
         surroundings = surroundings_inside(callee.function, callee.frame_locals, around, prefix)
@@ -118,7 +118,7 @@ class Invocation:
 
         values = bound(callee.name, [each.arg for each in params], defaults, site)
         body = Body(
-            tree, places, surroundings, types,
+            tree, origin, surroundings, types,
             lambda scope: Invocation(scope, surroundings, types, self.depth + 1), gives_value=True,
         )  # fmt: skip
         for param in params:

@@ -28,7 +28,7 @@ from tirlite.dsl.expression import Expressions
 from tirlite.dsl.local_names import names_of
 from tirlite.dsl.loops import LeftLoop
 from tirlite.dsl.statement import tail_returns
-from tirlite.dsl.syntax import Places
+from tirlite.dsl.syntax import SourceMap
 from tirlite.ir.trampoline import Steps, run
 from tirlite.names import UniqueNames
 from tirlite.record import record
@@ -61,7 +61,9 @@ class Rewritten:
     sure: Sequence[str] = ()
 
 
-def without_jumps(tree: ast.FunctionDef, places: Places, expressions: Expressions, *, gives_value: bool) -> Rewritten:
+def without_jumps(
+    tree: ast.FunctionDef, origin: SourceMap, expressions: Expressions, *, gives_value: bool
+) -> Rewritten:
     """Rewrites the function `tree`. Raises KernelError for returns with different numbers of values."""
     exits = _Exits(gives_value)
     end = run(exits.of_all(tree.body))
@@ -70,7 +72,7 @@ def without_jumps(tree: ast.FunctionDef, places: Places, expressions: Expression
     ends = tail_returns(body, expressions.is_static)
     if gives_value and not all(each in ends for each in _returns(body)):
         returns = _returns(tree.body)
-        _check_even(tree.name, returns, places, always=end is _Exit.LEAVES)
+        _check_even(tree.name, returns, origin, always=end is _Exit.LEAVES)
         jumps.result = [jumps.names.unique("result") for _ in range(_count(returns[0]))]
         body = jumps.body()
         if jumps.result:
@@ -97,15 +99,15 @@ def _count(stmt: ast.Return) -> int:
     return len(stmt.value.elts) if isinstance(stmt.value, ast.Tuple) else int(stmt.value is not None)
 
 
-def _check_even(name: str, returns: Sequence[ast.Return], places: Places, *, always: bool) -> None:
+def _check_even(name: str, returns: Sequence[ast.Return], origin: SourceMap, *, always: bool) -> None:
     """Raises KernelError unless all paths return equally many values; `always` means that all paths end in a return."""
     first, count = returns[0], _count(returns[0])
     odd = next((each for each in returns if _count(each) != count), None)
     if odd is None and (not count or always):
         return
     other = 0 if odd is None else _count(odd)
-    place = "at its end" if odd is None else f"in line {places.span(odd).line}"
-    raise UnevenReturns(name, _values(count), _values(other), place, span=places.span(first)).error()
+    place = "at its end" if odd is None else f"in line {origin.span(odd).line}"
+    raise UnevenReturns(name, _values(count), _values(other), place, span=origin.span(first)).error()
 
 
 def _values(number: int) -> str:
@@ -176,7 +178,7 @@ class _Exits:
 
 
 @record(eq=False)
-class _Block:
+class _JumpTarget:
     """A block that jumps leave: a loop, one iteration of it, or the function. Its flag is true until one does."""
 
     kind: type[Jump]  # the kind of jump that leaves it and no block around it
@@ -196,7 +198,7 @@ class _Jumps:
         self.names = UniqueNames(names_of(tree))
         self._flags: dict[tuple[ast.AST, type[Jump]], str] = {}
         self._tested: set[str] = set()  # the flags that are read
-        self._blocks: list[_Block] = []  # the open blocks
+        self._blocks: list[_JumpTarget] = []  # the open blocks
 
     def body(self) -> list[ast.stmt]:
         """The body without jumps. It is made twice, as the first pass finds out which flags are read."""
@@ -206,12 +208,12 @@ class _Jumps:
             made: list[ast.stmt] = run(self._block_of(self._tree.body))
         return [*self._begun(self._blocks[0], self._tree.body[0]), *made]
 
-    def _block(self, owner: ast.AST, kind: type[Jump]) -> _Block:
+    def _block(self, owner: ast.AST, kind: type[Jump]) -> _JumpTarget:
         if (owner, kind) not in self._flags:
             self._flags[owner, kind] = self.names.unique(_FLAGS[kind])
-        return _Block(kind, self._flags[owner, kind])
+        return _JumpTarget(kind, self._flags[owner, kind])
 
-    def _begun(self, block: _Block, place: ast.stmt) -> list[ast.stmt]:
+    def _begun(self, block: _JumpTarget, place: ast.stmt) -> list[ast.stmt]:
         return [_assigned(block.flag, True, place)] if block.flag in self._tested else []
 
     def _block_of(self, stmts: Sequence[ast.stmt]) -> Steps[list[ast.stmt]]:

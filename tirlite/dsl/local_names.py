@@ -27,18 +27,18 @@ class Use(Enum):
 
 
 @record(eq=False)
-class Block:
+class Suite:
     """A body of statements. The function's has no parent.
 
     `passes`: it runs whenever the statement around it runs. `other`: for the second body of an `if`, the first one.
     """
 
-    parent: Block | None = None
+    parent: Suite | None = None
     depth: int = 0
     passes: bool = False
-    other: Block | None = None
+    other: Suite | None = None
 
-    def lines_up(self) -> Sequence[Block]:
+    def lines_up(self) -> Sequence[Suite]:
         """This block and all around it, innermost first."""
         chain, block = [], self
         while True:
@@ -52,7 +52,7 @@ class Block:
 class Mention:
     """A use of a name in a block: `node` is the assignment, or None for a read."""
 
-    block: Block
+    block: Suite
     use: Use
     node: ast.stmt | None = None
 
@@ -61,7 +61,7 @@ class Mention:
 class Home:
     """The representation of a scalar: a Let, or a buffer declared in `block`."""
 
-    block: Block
+    block: Suite
     is_let: bool
 
 
@@ -71,16 +71,16 @@ class LocalNames:
 
     kinds: dict[str, Use] = field(default_factory=dict)
     homes: dict[tuple[str, ast.stmt], Home] = field(default_factory=dict)
-    blocks: dict[tuple[ast.AST, str], Block] = field(default_factory=dict)
+    blocks: dict[tuple[ast.AST, str], Suite] = field(default_factory=dict)
 
 
 def local_names(function: ast.FunctionDef, is_declaration: Callable[[ast.expr], bool]) -> LocalNames:
     """The local names of `function`; `is_declaration` recognises calls of tl.alloc and tl.view."""
     found = LocalNames()
     mentions: dict[str, list[Mention]] = {}
-    root = Block()
+    root = Suite()
     found.blocks[function, "body"] = root
-    work: list[tuple[ast.stmt, Block]] = [(stmt, root) for stmt in reversed(function.body)]
+    work: list[tuple[ast.stmt, Suite]] = [(stmt, root) for stmt in reversed(function.body)]
     while work:
         stmt, block = work.pop()
         for name, mention in _mentions(stmt, block, is_declaration):
@@ -100,16 +100,16 @@ def local_names(function: ast.FunctionDef, is_declaration: Callable[[ast.expr], 
     return found
 
 
-def _blocks_of(stmt: ast.stmt, around: Block) -> dict[tuple[ast.AST, str], Block]:
+def _blocks_of(stmt: ast.stmt, around: Suite) -> dict[tuple[ast.AST, str], Suite]:
     """The blocks of a statement's bodies."""
     if not isinstance(getattr(stmt, "body", None), list):
         return {}
-    first = Block(around, around.depth + 1, passes=isinstance(stmt, ast.With))
-    second = Block(around, around.depth + 1, other=first if isinstance(stmt, ast.If) else None)
+    first = Suite(around, around.depth + 1, passes=isinstance(stmt, ast.With))
+    second = Suite(around, around.depth + 1, other=first if isinstance(stmt, ast.If) else None)
     return {(stmt, "body"): first, (stmt, "orelse"): second}
 
 
-def _mentions(stmt: ast.stmt, block: Block, is_declaration: Callable[[ast.expr], bool]) -> list[tuple[str, Mention]]:
+def _mentions(stmt: ast.stmt, block: Suite, is_declaration: Callable[[ast.expr], bool]) -> list[tuple[str, Mention]]:
     """The names used in a statement itself, without its bodies."""
     if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return []
@@ -127,7 +127,7 @@ def _mentions(stmt: ast.stmt, block: Block, is_declaration: Callable[[ast.expr],
 def _settle(name: str, mentions: Sequence[Mention], found: LocalNames) -> None:
     """Assigns homes to the assignments of a scalar."""
     touched = {mention.block for mention in mentions}
-    groups: dict[Block, list[Mention]] = {}
+    groups: dict[Suite, list[Mention]] = {}
     for mention in mentions:
         # The outermost enclosing block that itself mentions the name, which bounds the range of the name.
         top = next(block for block in reversed(mention.block.lines_up()) if block in touched)
@@ -142,15 +142,15 @@ def _settle(name: str, mentions: Sequence[Mention], found: LocalNames) -> None:
                 found.homes[name, mention.node] = home
 
 
-def _stands_alone(mentions: Sequence[Mention], top: Block) -> bool:
+def _stands_alone(mentions: Sequence[Mention], top: Suite) -> bool:
     """Whether each use in this range surely follows an assignment in it, so that no earlier value can be read."""
-    sure: set[Block] = set()
+    sure: set[Suite] = set()
     for mention in mentions:
         if mention.use is not Use.SCALAR:
             if not any(block in sure for block in mention.block.lines_up()):
                 return False
             continue
-        block: Block | None = mention.block
+        block: Suite | None = mention.block
         while block is not None:
             sure.add(block)
             goes_on = block is not top and (block.passes or block.other in sure)
@@ -158,7 +158,7 @@ def _stands_alone(mentions: Sequence[Mention], top: Block) -> bool:
     return True
 
 
-def _common(blocks: Sequence[Block]) -> Block:
+def _common(blocks: Sequence[Suite]) -> Suite:
     """The innermost block that contains all of these."""
     common = blocks[0]
     for other in blocks[1:]:

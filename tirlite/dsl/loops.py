@@ -130,7 +130,7 @@ def header(stmt: ast.For, expressions: Expressions) -> Head:
 
 def _bad_loop(over: ast.expr, expressions: Expressions) -> Exception:
     """The error for a loop over elements or over a number."""
-    given, instead = expressions.places.text(over), "`for i in range(n):`"
+    given, instead = expressions.origin.text(over), "`for i in range(n):`"
     value = expressions.value(over) if isinstance(over, ast.Name) else None
     if isinstance(value, Buffer):
         instead = f"`for i in range(len({given})):`, and read `{given}[i]` in it"

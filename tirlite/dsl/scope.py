@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from tirlite.diag import Message, Span, TirliteError
-from tirlite.dsl.local_names import Block
+from tirlite.dsl.local_names import Suite
 from tirlite.ir.dtype import DType, i64, literal_type, promote
 from tirlite.ir.expr import Buffer, Load, Var
 from tirlite.ir.stmt import Stmt
@@ -71,7 +71,7 @@ class Wrong:
 class _Frame:
     """A block that is being translated."""
 
-    block: Block
+    block: Suite
     stmts: list[Stmt] = field(default_factory=list)
     bound: dict[str, None] = field(default_factory=dict)  # in order
     assigned: list[str] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Scope:
         """Declares that these names have a value wherever they are read, even if an analysis of paths cannot see it."""
         self._sure.update(names)
 
-    def open(self, block: Block) -> None:
+    def open(self, block: Suite) -> None:
         """Begins a block."""
         self._frames.append(_Frame(block))
 
@@ -115,7 +115,7 @@ class Scope:
         """Binds `name` to `value` until the end of the innermost block."""
         self._bind(self._frames[-1], name, value, span)
 
-    def bind_cell(self, name: str, cell: Cell, home: Block, declaration: Stmt, span: Span) -> None:
+    def bind_cell(self, name: str, cell: Cell, home: Suite, declaration: Stmt, span: Span) -> None:
         """Binds `name` to a cell until the end of the open block `home`, and adds its declaration there."""
         frame = next(each for each in self._frames if each.block is home)
         frame.stmts.append(declaration)

@@ -12,7 +12,7 @@ from tirlite.dsl.convert import is_literal, stored
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.parameters import BadOption, ParamType, described, parameter
 from tirlite.dsl.surroundings import meaning
-from tirlite.dsl.syntax import NotInKernels, Places, parsed
+from tirlite.dsl.syntax import NotInKernels, SourceMap, parsed
 from tirlite.dsl.vocabulary import BUILTINS
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import LE, LT, And, Buffer, Cast, Expr, FloatImm, IntImm, Load, Var, const
@@ -65,7 +65,7 @@ class BadText(Message):
     help = 'the text is declarations like `n, m = tl.dims("n m")`, then one function under `@tl.kernel`'
 
 
-def arguments_of(tree: ast.FunctionDef, places: Places) -> list[ast.arg]:
+def arguments_of(tree: ast.FunctionDef, origin: SourceMap) -> list[ast.arg]:
     """The parameters, which must all be plain."""
     args = tree.args
     odd: list[tuple[ast.AST | None, str]] = [
@@ -76,10 +76,10 @@ def arguments_of(tree: ast.FunctionDef, places: Places) -> list[ast.arg]:
     ]
     for node, what in odd:
         if node is not None:
-            raise BadParameter(what, span=places.span(node)).error()
+            raise BadParameter(what, span=origin.span(node)).error()
     if tree.returns is not None and not (isinstance(tree.returns, ast.Constant) and tree.returns.value is None):
         instead = "mark a parameter as an output: y: tl.out[tl.f32[n]]"
-        raise NotInKernels("the type of a result", instead, span=places.span(tree.returns)).error()
+        raise NotInKernels("the type of a result", instead, span=origin.span(tree.returns)).error()
     return args.args
 
 
@@ -95,25 +95,25 @@ def annotated_names(arguments: Sequence[ast.arg]) -> set[str]:
     return found
 
 
-def refuse_hidden_dims(arguments: Sequence[ast.arg], dims: Collection[str], places: Places) -> None:
+def refuse_hidden_dims(arguments: Sequence[ast.arg], dims: Collection[str], origin: SourceMap) -> None:
     """Raises KernelError for a parameter with the name of one of its kernel's dims."""
     for arg in arguments:
         if arg.arg in dims:
-            raise HiddenDim(arg.arg, span=places.span(arg)).error()
+            raise HiddenDim(arg.arg, span=origin.span(arg)).error()
 
 
 def parameter_of(
     arg: ast.arg, expressions: Expressions, annotations: Mapping[str, object]
 ) -> tuple[Var | Buffer, bool, tuple[Stmt, ...]]:
     """The variable or buffer of a parameter, whether it is an output, and checks of the bounds that it promises."""
-    places = expressions.places
+    origin = expressions.origin
     if arg.annotation is None:
-        raise NoAnnotation(arg.arg, _typing(arg.arg), span=places.span(arg)).error()
-    span = places.span(arg.annotation)
+        raise NoAnnotation(arg.arg, _typing(arg.arg), span=origin.span(arg)).error()
+    span = origin.span(arg.annotation)
     expressions.note_names(arg.annotation)
     kind = annotations.get(arg.arg)
     if kind is None or isinstance(kind, str):
-        kind = expressions.value(_of_annotated(_unquoted(arg.annotation, places)))
+        kind = expressions.value(_of_annotated(_unquoted(arg.annotation, origin)))
     elif hasattr(kind, "__metadata__"):
         kind = kind.__metadata__[0]
     else:
@@ -140,15 +140,15 @@ def _typing(name: str) -> str:
     return f"write `{name}: tl.f32[n, m]` for an array, `{name}: tl.f32` for a scalar"
 
 
-def _unquoted(annotation: ast.expr, places: Places) -> ast.expr:
+def _unquoted(annotation: ast.expr, origin: SourceMap) -> ast.expr:
     """The expression in an annotation that is a string; its nodes get the location of the string."""
     if not isinstance(annotation, ast.Constant) or not isinstance(annotation.value, str):
         return annotation
     # Parentheses, so that a string of several lines is one expression.
     text = f"({annotation.value})" if "\n" in annotation.value else annotation.value.strip()
-    span = places.span(annotation)
+    span = origin.span(annotation)
     try:
-        stmts = parsed(text, places).body
+        stmts = parsed(text, origin).body
     except KernelError as error:
         raise error.at(span) from None
     stmt = stmts[0] if len(stmts) == 1 else None
@@ -195,7 +195,7 @@ class Default:
             if is_output and (is_none or (self.is_evaluated and self.value is None)):
                 return None
             advice = "an output is left out by itself: no default, or None" if is_output else "arrays are given"
-            raise BadDefault(self.name, expressions.places.text(self.node), advice, span=span).error()
+            raise BadDefault(self.name, expressions.origin.text(self.node), advice, span=span).error()
         if self.is_evaluated:
             expressions.note_names(self.node)
             value = meaning(self.value, self.name, span) if self.value is not None else None

@@ -149,7 +149,7 @@ class Statements:
 
     def assertion(self, stmt: ast.Assert) -> None:
         test = condition(self.expressions.value(stmt.test), self._span(stmt.test))
-        text: str = self.expressions.places.text(stmt.test)
+        text: str = self.expressions.origin.text(stmt.test)
         values: tuple[Expr, ...] = ()
         if stmt.msg is not None:
             from tirlite.dsl.printing import told

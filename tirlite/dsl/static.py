@@ -12,7 +12,7 @@ from tirlite.diag import Message, Span
 from tirlite.dsl.parameters import described
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.surroundings import Surroundings, meaning
-from tirlite.dsl.syntax import NotInKernels, Places
+from tirlite.dsl.syntax import NotInKernels, SourceMap
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm
 
 # The most iterations of a loop over tl.static.
@@ -64,17 +64,17 @@ class Unpacking(Message):
 
 
 def evaluated(
-    node: ast.expr, places: Places, surroundings: Surroundings, scope: Scope, local: Mapping[str, object] | set[str]
+    node: ast.expr, origin: SourceMap, surroundings: Surroundings, scope: Scope, local: Mapping[str, object] | set[str]
 ) -> object:
     """The Python value of `node`; of names `local` to the kernel, only constants are available."""
     if not surroundings.executes:
         advice = "write the value itself: text is only read, nothing in it is executed"
-        raise NotInKernels("tl.static in a text", advice, span=places.span(node)).error()
+        raise NotInKernels("tl.static in a text", advice, span=origin.span(node)).error()
     surroundings.lookups.is_open = True
     names: dict[str, object] = {"__builtins__": vars(builtins)}
-    free, code = _compiled(node, places.source.name)
+    free, code = _compiled(node, origin.source.name)
     for each in free:
-        span = places.span(each)
+        span = origin.span(each)
         if each.id in local:
             names[each.id] = _known(each.id, scope.read(each.id, span), span)
         else:
@@ -82,8 +82,8 @@ def evaluated(
     try:
         value = eval(code, names)
     except Exception as error:
-        raise StaticFailed(f"{type(error).__name__}: {error}", span=places.span(node)).error() from None
-    return value if isinstance(value, (list, range, dict, set)) else meaning(value, "tl.static(...)", places.span(node))
+        raise StaticFailed(f"{type(error).__name__}: {error}", span=origin.span(node)).error() from None
+    return value if isinstance(value, (list, range, dict, set)) else meaning(value, "tl.static(...)", origin.span(node))
 
 
 @lru_cache(_KEPT)

@@ -77,8 +77,8 @@ class NotInKernels(Message):
     help = "{instead}"
 
 
-def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
-    """The syntax tree of a function, its body trimmed, and its places in its source file.
+def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, SourceMap]:
+    """The syntax tree of a function, its body trimmed, and where it stands in its source file.
 
     Functions with one code object, as a factory defines them at each call, share one tree, which is never changed.
     """
@@ -89,13 +89,13 @@ def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
     if hasattr(function, "__wrapped__"):
         advice = "another decorator has put a function around it: write @tl.kernel next to the `def`"
         raise NoSource(function.__name__, advice).error()
-    found, places = _definition(_Code(function.__code__, function.__globals__))
+    found, origin = _definition(_Code(function.__code__, function.__globals__))
     if isinstance(found, ast.AsyncFunctionDef):
-        raise NotAFunction("an async function", span=places.span(found)).error()
+        raise NotAFunction("an async function", span=origin.span(found)).error()
     if not isinstance(found, ast.FunctionDef) or found.name != function.__name__:
         # The file has changed since the function was loaded.
         raise NoSource(function.__name__).error()
-    return found, places
+    return found, origin
 
 
 class _Code:
@@ -115,18 +115,18 @@ _KEPT = 1 << 10
 
 
 @lru_cache(_KEPT)
-def _definition(of: _Code) -> tuple[ast.stmt | None, Places]:
+def _definition(of: _Code) -> tuple[ast.stmt | None, SourceMap]:
     """The statement that defines a function."""
     lines, first_line, body = _own_lines(of)
     text = "".join(lines)
     source = Source(of.code.co_filename, lines_of(text), first_line)
-    places = Places(source, first_line - (2 if _is_indented(text) else 1))
+    origin = SourceMap(source, first_line - (2 if _is_indented(text) else 1))
     if body is None:
-        body = _body(text, lambda whole: parsed(whole, places))
+        body = _body(text, lambda whole: parsed(whole, origin))
     found = body[0] if body else None
     if isinstance(found, ast.FunctionDef):
         found.body = trimmed(found.body)
-    return found, places
+    return found, origin
 
 
 def _own_lines(of: _Code) -> tuple[list[str], int, list[ast.stmt] | None]:
@@ -191,29 +191,29 @@ def trimmed(body: list[ast.stmt]) -> list[ast.stmt]:
     return body
 
 
-def text_syntax(text: str, name: str) -> tuple[ast.Module, Places]:
+def text_syntax(text: str, name: str) -> tuple[ast.Module, SourceMap]:
     """The syntax tree of a text; messages call it `name`."""
-    places = Places(Source(name, lines_of(text)))
+    origin = SourceMap(Source(name, lines_of(text)))
     # Parse an indented text under an added `if`, like an indented function.
-    first = next((line for line in places.source.lines if line.strip() and not line.lstrip().startswith("#")), "")
+    first = next((line for line in origin.source.lines if line.strip() and not line.lstrip().startswith("#")), "")
     if not first[:1].isspace():
-        return parsed(text, places), places
-    places = Places(places.source, -1)
-    module = parsed(f"if 1:\n{text}", places)
+        return parsed(text, origin), origin
+    origin = SourceMap(origin.source, -1)
+    module = parsed(f"if 1:\n{text}", origin)
     branch = module.body[0]
-    return (ast.Module(branch.body, []) if isinstance(branch, ast.If) and len(module.body) == 1 else module), places
+    return (ast.Module(branch.body, []) if isinstance(branch, ast.If) and len(module.body) == 1 else module), origin
 
 
-def parsed(text: str, places: Places) -> ast.Module:
+def parsed(text: str, origin: SourceMap) -> ast.Module:
     """The syntax tree of `text`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except SyntaxError as error:
-        line, column = (error.lineno or 1) + places.shift, max((error.offset or 1) - 1, 0)
+        line, column = (error.lineno or 1) + origin.shift, max((error.offset or 1) - 1, 0)
         end = max((error.end_offset or 0) - 1, column + 1) if error.end_lineno == error.lineno else column + 1
-        span = Span(places.source, line, column, line, end)
+        span = Span(origin.source, line, column, line, end)
         raise BadSyntax(error.msg, span=span).error() from None
     except ValueError as error:  # zero bytes, lone surrogates
         raise BadSyntax(str(error)).error() from None
@@ -228,7 +228,7 @@ def lines_of(text: str) -> tuple[str, ...]:
 
 
 @record
-class Places:
+class SourceMap:
     """The source locations of a tree's nodes: line 1 of the tree is line `1 + shift` of the source."""
 
     source: Source

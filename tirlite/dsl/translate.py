@@ -18,7 +18,7 @@ from tirlite.dsl.scope import CellTypes, Scope
 from tirlite.dsl.signature import BadText, Evaluated, arguments_of, defaults_of, parameter_of, refuse_hidden_dims
 from tirlite.dsl.statement import MOST_REPORTED
 from tirlite.dsl.surroundings import Surroundings, surroundings_of
-from tirlite.dsl.syntax import Places, function_syntax, text_syntax, trimmed
+from tirlite.dsl.syntax import SourceMap, function_syntax, text_syntax, trimmed
 from tirlite.dsl.vocabulary import TL, Word
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.func import PrimFunc, with_one_dim_each
@@ -47,9 +47,9 @@ def translate(function: FunctionType, frame_locals: Mapping[str, object]) -> Tra
     Names are looked up in the function's closure, in `frame_locals` (of the frame that defines it), in its globals and
     in the builtins. Raises KernelError with all independent mistakes, at most 20.
     """
-    tree, places = function_syntax(function)
+    tree, origin = function_syntax(function)
     around = surroundings_of(function, frame_locals)
-    func = _kernel(tree, places, around, Evaluated(function.__annotations__, function.__defaults__ or ()))
+    func = _kernel(tree, origin, around, Evaluated(function.__annotations__, function.__defaults__ or ()))
     return Translation(func, around.captures, around.lookups)
 
 
@@ -62,10 +62,10 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
     """
     if not issubclass(type(text), str):
         raise BadText(f"a kernel is parsed from a text, not from {an(type(text).__name__)}").error()
-    module, places = text_syntax(text, name)
+    module, origin = text_syntax(text, name)
     names: dict[str, object] = {"tl": TL}
     surroundings = Surroundings((names, {each: getattr(builtins, each) for each in _BUILTINS}))
-    expressions = Expressions(places, surroundings, Scope(surroundings.has), set())
+    expressions = Expressions(origin, surroundings, Scope(surroundings.has), set())
     uncalled: dict[PrimFunc, ast.FunctionDef] = {}
     func: PrimFunc | None = None
     for stmt in module.body:
@@ -75,16 +75,16 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
             _check_decorator(stmt, expressions)
             _note_uses(uncalled, stmt, names)
             stmt.body = trimmed(stmt.body)
-            func = names[stmt.name] = _kernel(stmt, places, surroundings, Evaluated())
+            func = names[stmt.name] = _kernel(stmt, origin, surroundings, Evaluated())
             uncalled[func] = stmt
         elif not _is_import_of_tl(stmt):
-            raise BadText("this is not part of a kernel", span=places.span(stmt)).error()
+            raise BadText("this is not part of a kernel", span=origin.span(stmt)).error()
     if func is None:
         raise BadText("there is no kernel in the text").error()
     for other, stmt in uncalled.items():
         if other is not func:
             what = f"there is more than one kernel, and no other one calls `{other.name}`"
-            raise BadText(what, span=places.span(stmt)).error()
+            raise BadText(what, span=origin.span(stmt)).error()
     return func
 
 
@@ -133,31 +133,31 @@ def _dims(stmt: ast.Assign, expressions: Expressions) -> Mapping[str, object]:
     try:
         made = dims(site.args[0]) if site.word.name == "dims" else (dim(site.args[0], **facts),)  # type: ignore[arg-type]
     except KernelError as error:
-        raise _placed(error, stmt, expressions.places) from None
+        raise _placed(error, stmt, expressions.origin) from None
     if len(made) != len(names) or isinstance(target, ast.Tuple) != (site.word.name == "dims"):
         raise BadText(f"{len(made)} dims are declared for {len(names)} names", span=span).error()
     return dict(zip(names, made, strict=True))
 
 
-def _placed(error: KernelError, node: ast.AST, places: Places) -> KernelError:
+def _placed(error: KernelError, node: ast.AST, origin: SourceMap) -> KernelError:
     """The same error; messages without a location point at `node`."""
-    span = places.span(node)
+    span = origin.span(node)
     return KernelError(*(each if each.span is not None else each.replaced(span=span) for each in error.messages))
 
 
-def _kernel(tree: ast.FunctionDef, places: Places, surroundings: Surroundings, evaluated: Evaluated) -> PrimFunc:
+def _kernel(tree: ast.FunctionDef, origin: SourceMap, surroundings: Surroundings, evaluated: Evaluated) -> PrimFunc:
     """The function defined by `tree`; `evaluated` has what Python has evaluated already."""
     surroundings = surroundings.of_kernel(tree.name)
-    arguments = arguments_of(tree, places)
+    arguments = arguments_of(tree, origin)
     types = CellTypes()
-    func, mistakes = _attempt(tree, arguments, places, surroundings, evaluated, types)
+    func, mistakes = _attempt(tree, arguments, origin, surroundings, evaluated, types)
     if types.undecided:
         types = CellTypes(learning=False, known=types.known)
-        func, mistakes = _attempt(tree, arguments, places, surroundings, evaluated, types)
+        func, mistakes = _attempt(tree, arguments, origin, surroundings, evaluated, types)
     if mistakes:
         raise KernelError(*mistakes[:MOST_REPORTED])
     func = with_one_dim_each(func)
-    refuse_hidden_dims(arguments, {dim.name for dim in func.dims}, places)
+    refuse_hidden_dims(arguments, {dim.name for dim in func.dims}, origin)
     validate(func)
     return func
 
@@ -165,21 +165,21 @@ def _kernel(tree: ast.FunctionDef, places: Places, surroundings: Surroundings, e
 def _attempt(
     tree: ast.FunctionDef,
     arguments: Sequence[ast.arg],
-    places: Places,
+    origin: SourceMap,
     surroundings: Surroundings,
     evaluated: Evaluated,
     types: CellTypes,
 ) -> tuple[PrimFunc, Sequence[Message]]:
     """The function with the types known so far, and its mistakes."""
     body = Body(
-        tree, places, surroundings, types, lambda scope: _invocation(scope, surroundings, types), gives_value=False
+        tree, origin, surroundings, types, lambda scope: _invocation(scope, surroundings, types), gives_value=False
     )
     params: list[Var | Buffer] = []
     outputs: list[Buffer] = []
     looks: list[Stmt] = []
     defaults: list[bool | int | float | None] = []
     given = defaults_of(tree, evaluated)
-    refuse_hidden_dims(arguments, body.dims, places)
+    refuse_hidden_dims(arguments, body.dims, origin)
     for arg in arguments:
         with body.statements.reporting(arg.arg, arg):
             param, is_output, look = parameter_of(arg, body.expressions, evaluated.annotations)
@@ -195,7 +195,7 @@ def _attempt(
     if looks:
         stmts = SeqStmt((*looks, *stmts.stmts), span=stmts.span)
     told = tuple(defaults) if any(each is not None for each in defaults) else ()
-    func = PrimFunc(tree.name, tuple(params), stmts, tuple(outputs), told, span=places.span(tree))
+    func = PrimFunc(tree.name, tuple(params), stmts, tuple(outputs), told, span=origin.span(tree))
     return func, body.statements.mistakes
 
 

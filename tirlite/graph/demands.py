@@ -73,7 +73,7 @@ class Demand:
 
 
 @record
-class Mark:
+class Checkpoint:
     """What was asked up to some time."""
 
     asked: tuple[Demand, ...]
@@ -102,14 +102,14 @@ class Demands:
         """Whether anything stands for something else."""
         return bool(self._stands)
 
-    def mark(self) -> Mark:
+    def mark(self) -> Checkpoint:
         """What is known so far, for `back_to`."""
-        return Mark(tuple(self._asked), dict(self._stands))
+        return Checkpoint(tuple(self._asked), dict(self._stands))
 
-    def has_asked_since(self, mark: Mark) -> bool:
+    def has_asked_since(self, mark: Checkpoint) -> bool:
         return len(self._asked) > len(mark.asked)
 
-    def limits_since(self, mark: Mark) -> dict[Dim, tuple[Demand, int]]:
+    def limits_since(self, mark: Checkpoint) -> dict[Dim, tuple[Demand, int]]:
         """The dims that since had to be at least a number above 1, with the demand that says most, and the number."""
         found: dict[Dim, tuple[Demand, int]] = {}
         for each in self._asked[len(mark.asked) :]:
@@ -123,7 +123,7 @@ class Demands:
         """From now on these sizes stand in the place of dims, until `back_to`."""
         self._stands |= sizes
 
-    def back_to(self, mark: Mark) -> None:
+    def back_to(self, mark: Checkpoint) -> None:
         """Forgets what was asked since: for a part of a graph that is left out after all."""
         self._asked, self._stands = [*mark.asked], dict(mark.stands)
         self._forgotten += 1

@@ -76,7 +76,7 @@ class OpenBlock(Message):
     help = "call it after the `with` statements"
 
 
-class Block(Generic[T]):
+class WithBlock(Generic[T]):
     """The body of a composite statement, for `with`; the statement is added when the block ends."""
 
     def __init__(self, builder: Builder, finish: Callable[[SeqStmt], Stmt], name: T) -> None:
@@ -186,56 +186,56 @@ class Builder:
         test, told = self._expr(condition, "condition"), tuple(self._expr(value, "values") for value in values)
         self.add(Assert(test, message, told, span=self._here()))
 
-    def for_(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
+    def for_(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> WithBlock[Var]:
         """A serial loop over `range(start, stop, step)`; `with` gives its variable."""
         return self._loop(name, start, stop, ForKind.SERIAL, step)
 
-    def parallel(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
+    def parallel(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> WithBlock[Var]:
         """A loop whose iterations may run at the same time."""
         return self._loop(name, start, stop, ForKind.PARALLEL, step)
 
-    def vectorized(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
+    def vectorized(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> WithBlock[Var]:
         """A loop whose iterations may become lanes of vectors."""
         return self._loop(name, start, stop, ForKind.VECTORIZED, step)
 
-    def unroll(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
+    def unroll(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> WithBlock[Var]:
         """A loop whose iterations may be written out."""
         return self._loop(name, start, stop, ForKind.UNROLLED, step)
 
-    def reduce(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
+    def reduce(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> WithBlock[Var]:
         """A loop whose iterations combine values, and may be regrouped."""
         return self._loop(name, start, stop, ForKind.REDUCE, step)
 
-    def thread(self, name: str, tag: str, extent: ExprLike) -> Block[Var]:
+    def thread(self, name: str, tag: str, extent: ExprLike) -> WithBlock[Var]:
         """A loop over the threads of `tag`, as `threadIdx.x`."""
         return self._loop(name, 0, self._expr(extent, "extent"), ForKind.THREAD, 1, tag)
 
-    def while_(self, condition: ExprLike) -> Block[None]:
+    def while_(self, condition: ExprLike) -> WithBlock[None]:
         """A loop that goes on while the condition holds."""
         test, span = self._expr(condition, "condition"), self._here()
-        return Block(self, lambda body: While(test, body, span=span), None)
+        return WithBlock(self, lambda body: While(test, body, span=span), None)
 
-    def if_(self, condition: ExprLike) -> Block[None]:
+    def if_(self, condition: ExprLike) -> WithBlock[None]:
         """A block for when the condition holds."""
         test, span = self._expr(condition, "condition"), self._here()
-        return Block(self, lambda body: IfThenElse(test, body, span=span), None)
+        return WithBlock(self, lambda body: IfThenElse(test, body, span=span), None)
 
-    def else_(self) -> Block[None]:
+    def else_(self) -> WithBlock[None]:
         """A block for when the condition of the `if_` just before does not hold."""
         before = self._blocks[-1]
         last = before[-1] if before else None
         if not isinstance(last, IfThenElse) or last.else_body.stmts:
             raise ElseWithoutIf(span=self._here()).error()
         before.pop()
-        return Block(self, lambda body: last.replaced(else_body=body), None)
+        return WithBlock(self, lambda body: last.replaced(else_body=body), None)
 
-    def attr(self, key: AttrKey, buffer: Buffer | None = None, value: AttrValue = None) -> Block[None]:
+    def attr(self, key: AttrKey, buffer: Buffer | None = None, value: AttrValue = None) -> WithBlock[None]:
         """A block while which something holds about `buffer`, or about the block."""
         self._demand(key, AttrKey, "key", "an AttrKey")
         if buffer is not None:
             self._demand(buffer, Buffer, "buffer", "a Buffer")
         span = self._here()
-        return Block(self, lambda body: AttrStmt(key, body, buffer, value, span=span), None)
+        return WithBlock(self, lambda body: AttrStmt(key, body, buffer, value, span=span), None)
 
     def add(self, stmt: Stmt) -> None:
         """Any statement, as it is, at the end of this block."""
@@ -251,11 +251,13 @@ class Builder:
         validate(func)
         return func
 
-    def _loop(self, name: str, start: ExprLike, stop: ExprLike, kind: ForKind, step: int, tag: str = "") -> Block[Var]:
+    def _loop(
+        self, name: str, start: ExprLike, stop: ExprLike, kind: ForKind, step: int, tag: str = ""
+    ) -> WithBlock[Var]:
         self._demand_name(name)
         first, end = _as_i64(self._expr(start, "start")), _as_i64(self._expr(stop, "stop"))
         var, span = Var(name), self._here(3)
-        return Block(self, lambda body: For(var, first, end, body, kind, step, tag, span=span), var)
+        return WithBlock(self, lambda body: For(var, first, end, body, kind, step, tag, span=span), var)
 
     def _expr(
         self, value: object, parameter: str, partner: DType | None = None, wanted: str = "an expression or a number"

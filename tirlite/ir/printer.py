@@ -10,7 +10,7 @@ from tirlite.ir.expr import Expr
 from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
 from tirlite.ir.printer_expr import expr_text
-from tirlite.ir.printer_names import Names
+from tirlite.ir.printer_names import PrintedNames
 from tirlite.ir.repeats import demand_few_repeats
 from tirlite.ir.stmt import Stmt
 
@@ -22,11 +22,11 @@ def text(node: Node) -> str:
     """
     demand_few_repeats(node)
     if isinstance(node, Expr):
-        return expr_text(node, Names())[0]
+        return expr_text(node, PrintedNames())[0]
     if isinstance(node, Stmt):
         from tirlite.ir.printer_stmt import StatementPrinter, laid_out
 
-        printer = StatementPrinter(Names())
+        printer = StatementPrinter(PrintedNames())
         printer.print((node,), 0)
         return laid_out(printer.lines)
     return str(node) if isinstance(node, Function) else repr(node)

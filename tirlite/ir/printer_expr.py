@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, bool_, f64, float_text as digits_of, i64
 from tirlite.ir.op import Op
-from tirlite.ir.printer_names import Names
+from tirlite.ir.printer_names import PrintedNames
 from tirlite.show.styled import BEGIN, END
 
 # Python's precedences; an operand of lower precedence than its place demands is put in parentheses.
@@ -59,7 +59,7 @@ _FUNCTIONS: dict[type[e.Expr], str] = {
 }
 
 
-def expr_text(expr: e.Expr, names: Names) -> tuple[str, int]:
+def expr_text(expr: e.Expr, names: PrintedNames) -> tuple[str, int]:
     """The text of `expr`, and its depth of nested operations."""
     out: list[str] = []
     deepest = 0
@@ -87,7 +87,7 @@ def expr_text(expr: e.Expr, names: Names) -> tuple[str, int]:
     return "".join(out), deepest
 
 
-def _binary(expr: e.Binary | e.Compare, names: Names) -> _Text:
+def _binary(expr: e.Binary | e.Compare, names: PrintedNames) -> _Text:
     # A literal takes the type of the other side; of two literals the first must print it.
     typed = type(expr.b) in _CONSTANTS and type(expr.a) in _CONSTANTS
     sign, binds = _OPERATORS[type(expr)]
@@ -95,12 +95,12 @@ def _binary(expr: e.Binary | e.Compare, names: Names) -> _Text:
     return binds, ((expr.a, left, typed), sign, (expr.b, binds + 1, False))
 
 
-def _function(expr: e.Binary, names: Names) -> _Text:
+def _function(expr: e.Binary, names: PrintedNames) -> _Text:
     typed = type(expr.b) in _CONSTANTS and type(expr.a) in _CONSTANTS
     return ATOM, (_FUNCTIONS[type(expr)], (expr.a, TERNARY, typed), ", ", (expr.b, TERNARY, False), ")")
 
 
-def _unary(expr: e.Unary, names: Names) -> _Text:
+def _unary(expr: e.Unary, names: PrintedNames) -> _Text:
     sign, binds = _SIGNS[type(expr)]
     return binds, (sign, (expr.a, binds, True))
 
@@ -142,7 +142,7 @@ def _listed(start: str, args: Sequence[e.Expr | str], end: str = ")", *, typed: 
     return ATOM, [*pieces, end]
 
 
-def _call(call: e.Call, names: Names) -> _Text:
+def _call(call: e.Call, names: PrintedNames) -> _Text:
     if call.op is Op.IF_THEN_ELSE:
         condition, if_true, if_false = call.args
         return TERNARY, (
@@ -183,7 +183,7 @@ def quoted(text: str) -> str:
 _ESCAPED = {'"': '\\"', "\\": "\\\\"}
 
 
-_RULES: dict[type[e.Expr], Callable[[Any, Names], _Text]] = {
+_RULES: dict[type[e.Expr], Callable[[Any, PrintedNames], _Text]] = {
     e.Var: lambda var, names: (ATOM, (names.of(var),)),
     e.StringImm: lambda text, _: (ATOM, (quoted(text.value),)),
     e.BufferRef: lambda ref, names: (ATOM, (names.of(ref.buffer),)),

@@ -9,7 +9,7 @@ from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.kernel_call import Function, closure_of
 from tirlite.ir.node import Node
 from tirlite.ir.printer_expr import expr_text, number_text
-from tirlite.ir.printer_names import Names, is_name, legal
+from tirlite.ir.printer_names import PrintedNames, is_name, legal
 from tirlite.ir.printer_stmt import Line, StatementPrinter, laid_out, promises, tensor_text
 from tirlite.ir.repeats import demand_few_repeats
 from tirlite.show.styled import unframed
@@ -27,7 +27,7 @@ def function_text(func: Function, mark: Node | Buffer | None = None) -> str:
     if len(functions) == 1:
         return laid_out(_function_lines(func, names, mark, set()))
     digests = called_digests(func)
-    taken = Names()
+    taken = PrintedNames()
     own = taken.fresh(func.name)
     known: dict[bytes, str] = {}
     lines: list[Line] = []
@@ -48,7 +48,7 @@ def _function_lines(
 
     `dims`: the names of dims declared earlier in the text, which nothing else may take.
     """
-    names = Names(mark, functions)
+    names = PrintedNames(mark, functions)
     header = _dims_text(func.dims, names)
     names.reserve(dims)
     dims.update(map(names.of, func.dims))
@@ -62,7 +62,7 @@ def _function_lines(
     return [*((0, line) for line in header), *([(0, "")] if header else []), *lines]
 
 
-def _dims_text(dims: Sequence[Var], names: Names) -> list[str]:
+def _dims_text(dims: Sequence[Var], names: PrintedNames) -> list[str]:
     plain, lines = [], []
     for var in dims:
         name = names.define(var)
@@ -81,7 +81,7 @@ def _dims_text(dims: Sequence[Var], names: Names) -> list[str]:
     return lines
 
 
-def _param_texts(func: Function, names: Names) -> Iterator[str]:
+def _param_texts(func: Function, names: PrintedNames) -> Iterator[str]:
     """The parameters with their defaults; after the first default, outputs get the default None."""
     behind = False
     for param in func.params:
@@ -94,7 +94,7 @@ def _param_texts(func: Function, names: Names) -> Iterator[str]:
         yield _param_text(param, names, is_output=is_output) + told
 
 
-def _param_text(param: Var | Buffer, names: Names, *, is_output: bool) -> str:
+def _param_text(param: Var | Buffer, names: PrintedNames, *, is_output: bool) -> str:
     if isinstance(param, Var):
         return f"{names.of(param)}: tl.{param.dtype}"
     shape = ", ".join(expr_text(extent, names)[0] for extent in param.shape)

@@ -42,7 +42,7 @@ def legal(name: str) -> str:
     return f"{cleaned}_" if cleaned in _RESERVED else cleaned
 
 
-class Names:
+class PrintedNames:
     """The names in one printed text.
     A name belongs to one object for the whole text. Only a loop variable releases its name at the end of its loop, for
     use by other loops only. `mark` is a node or a buffer whose text is framed.

@@ -10,7 +10,7 @@ from tirlite.ir.expr import And, Buffer, BufferRef, Call, Expr, FloatImm, IntImm
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.op import Op
 from tirlite.ir.printer_expr import DEEPEST, expr_text, quoted
-from tirlite.ir.printer_names import Names
+from tirlite.ir.printer_names import PrintedNames
 from tirlite.ir.rewrite import rebuild
 from tirlite.ir.stmt import (
     Allocate,
@@ -44,7 +44,7 @@ _Step: TypeAlias = "tuple[int, Stmt | str | Callable[[], list[_Step]]]"
 class StatementPrinter:
     """Collects the lines of statements, at any depth of nesting."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: PrintedNames) -> None:
         self.names = names
         self.lines: list[Line] = []
 

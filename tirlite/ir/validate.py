@@ -66,7 +66,7 @@ _Step: TypeAlias = Node | _Define | str
 def _own_violations(func: PrimFunc) -> Iterator[Message]:
     """All violations of one function, in program order."""
     span = func.span
-    scope = Names(func)
+    scope = DefinedNames(func)
     scope.open()
     # Shapes may mention dims, and scalar parameters at any position.
     for var in (*func.dims, *(param for param in func.params if isinstance(param, Var))):
@@ -131,7 +131,7 @@ def _members(node: Node, fields: tuple[str, ...]) -> Iterator[Var | Buffer]:
             yield value
 
 
-def _at_node(node: Node, scope: Names) -> Sequence[Message]:
+def _at_node(node: Node, scope: DefinedNames) -> Sequence[Message]:
     if isinstance(node, PrimFunc):
         return tuple(buffers.function_violations(node))
     found: list[Message] = []
@@ -152,7 +152,7 @@ def _call_rules(node: Call | KernelCall) -> tuple[types.Rule, ...]:
     return KERNEL_CALL_RULES if isinstance(node, KernelCall) else (check_call, buffers.strided_use)
 
 
-def _at_definition(step: _Define, scope: Names, span: Span | None) -> list[Message]:
+def _at_definition(step: _Define, scope: DefinedNames, span: Span | None) -> list[Message]:
     found = [scope.define(step.name, step.by, span)]
     if isinstance(step.name, Buffer):
         found += [rule(step.name) for rule in buffers.BUFFER_RULES]
@@ -208,7 +208,7 @@ def kind_of(name: Var | Buffer) -> str:
     return "variable" if isinstance(name, Var) else "buffer"
 
 
-class Names:
+class DefinedNames:
     """The names that are defined at the current point of a walk through `root`."""
 
     def __init__(self, root: Node) -> None:

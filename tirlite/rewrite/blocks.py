@@ -75,9 +75,9 @@ def in_blocks(
     if not isinstance(updates, tuple) or not updates:
         return None
     if len(updates) == 1 and isinstance(updates[0], PairUpdate) and (search := search_in(loop, updates[0])):
-        blocks: _Blocks = _Searched(search, kind)
+        blocks: _BlockLoop = _Searched(search, kind)
     elif results := _results(updates, loop, windows=kind is ForKind.SERIAL):
-        blocks = _Blocks(loop, kind, results)
+        blocks = _BlockLoop(loop, kind, results)
         if all(map(_is_of_integers, updates)) and not has_much_to_do(loop) and not _loads_by_tests(loop):
             blocks.inside = ForKind.SERIAL
             blocks.take_turns()
@@ -298,7 +298,7 @@ def _loads_by_tests(loop: For) -> bool:
     return any(isinstance(each, And | Or) and [*loads_in(each.b)] for each in walk(loop.body))
 
 
-class _Blocks:
+class _BlockLoop:
     """The loop over the blocks, and what comes before and after.
 
     Integers come out the same in any order: what LLVM makes of the loop `inside`, which is long, is as quick as partial
@@ -368,7 +368,7 @@ class _Blocks:
         return SeqStmt((Let(first, begin), *begun, *loops, *ended))
 
 
-class _Searched(_Blocks):
+class _Searched(_BlockLoop):
     """Blocks that find only a value. Its place is looked up in the first block that has it."""
 
     def __init__(self, search: Search, kind: ForKind) -> None:

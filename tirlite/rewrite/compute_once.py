@@ -29,11 +29,11 @@ def rewritten(facts: Facts, *, called: bool) -> PrimFunc:
     """The function with what two loops compute stored by a loop before them, see `ComputeOnce`."""
     func = facts.func
     if any(loop.kind is ForKind.REDUCE and has_much_to_do(loop) for loop in statements_of(func.body, For)):
-        func = rewrite(func, {SeqStmt: lambda block: _Block(block, facts, called=called).rewritten()})
+        func = rewrite(func, {SeqStmt: lambda block: _LoopPairs(block, facts, called=called).rewritten()})
     return func if called else _with_quotients(func, facts)
 
 
-class _Block:
+class _LoopPairs:
     """The statements of a block, in which pairs of loops are looked for."""
 
     def __init__(self, block: SeqStmt, facts: Facts, *, called: bool) -> None:

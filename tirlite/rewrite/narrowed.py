@@ -68,7 +68,7 @@ _DEEPEST = 8
 _LOOPS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE, ForKind.UNROLLED)
 
 
-class _Part(NamedTuple):
+class _Narrow(NamedTuple):
     """A value of up to 16 bits, or a constant, that is all of a wider integer; and what it lies between."""
 
     value: Expr
@@ -169,18 +169,18 @@ class _Values:
     def applied(self, body: SeqStmt) -> SeqStmt:
         return rewrite(body, self.rules)
 
-    def part(self, expr: Expr) -> _Part | None:
+    def part(self, expr: Expr) -> _Narrow | None:
         if isinstance(expr, IntImm):
-            part = _Part(expr, expr.value, expr.value)
+            part = _Narrow(expr, expr.value, expr.value)
             return part if part.fits(i16) or part.fits(u16) else None
         if not isinstance(expr, Cast) or not is_wide(expr.dtype) or not is_small(expr.value.dtype):
             return None
         own = expr.value.dtype
         low, high = self.ends.get(expr.value, (own.min, own.max))
         # What is negative is another number in an unsigned type.
-        return _Part(expr.value, low, high) if low >= expr.dtype.min else None
+        return _Narrow(expr.value, low, high) if low >= expr.dtype.min else None
 
-    def parts(self, *exprs: Expr) -> list[_Part] | None:
+    def parts(self, *exprs: Expr) -> list[_Narrow] | None:
         """Those of all, if they are narrow and there is more to them than constants."""
         found = [part for expr in exprs if (part := self.part(expr)) is not None]
         is_computed = any(not isinstance(part.value, IntImm) for part in found)
@@ -318,7 +318,7 @@ class _Values:
         return stmt.replaced(buffer=self.scalars[stmt.buffer][0]) if stmt.buffer in self.scalars else stmt
 
 
-def _ends(expr: Add | Sub | Mul, a: _Part, b: _Part) -> tuple[int, int]:
+def _ends(expr: Add | Sub | Mul, a: _Narrow, b: _Narrow) -> tuple[int, int]:
     if isinstance(expr, Add):
         return a.low + b.low, a.high + b.high
     if isinstance(expr, Sub):
@@ -332,7 +332,7 @@ def _type_of(low: int, high: int) -> DType | None:
     return next((dtype for dtype in (i16, u16) if dtype.min <= low and high <= dtype.max), None)
 
 
-def _type_for(*parts: _Part) -> DType | None:
+def _type_for(*parts: _Narrow) -> DType | None:
     """The type of 16 bits that holds all of these values."""
     return _type_of(min(part.low for part in parts), max(part.high for part in parts))
 
@@ -360,7 +360,7 @@ def _small_scalars(body: SeqStmt, values: _Values) -> Iterator[tuple[Buffer, tup
 
 def _ends_of(buffer: Buffer, stores: list[tuple[Store, tuple[For, ...]]], values: _Values) -> tuple[int, int] | None:
     """What a scalar lies between: all that is put there, and as much more as its sums can add in all of their turns."""
-    held: list[_Part] = []
+    held: list[_Narrow] = []
     low = high = 0
     for store, loops in stores:
         value = store.value

@@ -21,7 +21,7 @@ from tirlite.schedules.order import demand_any_order, elements_touched, settled
 from tirlite.schedules.step import Step, does_not_fit, with_loop
 
 if TYPE_CHECKING:
-    from tirlite.schedules.windows import Tile
+    from tirlite.schedules.index_ranges import CachedRegion
 
 
 @record
@@ -38,14 +38,14 @@ class CacheRead(Step):
     at: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        from tirlite.schedules.windows import tile
+        from tirlite.schedules.index_ranges import cached_region
 
         around = chain_to(facts.func, self.at)
         at = around[-1]
         buffer = buffer_named(facts.func, self.buffer, at)
         demand_any_order(self, at)
         loads = elements_touched(self, facts, buffer, at, written=False)
-        part = tile(facts, buffer, loads, around)
+        part = cached_region(facts, buffer, loads, around)
         body = rewrite(at.body, {Load: part.moved})
         made = (Allocate(part.cached, span=at.span), *part.loaded().stmts, *body.stmts)
         return with_loop(facts, at, (at.replaced(body=SeqStmt(made)),))
@@ -89,9 +89,9 @@ class CacheWrite(Step):
         self, facts: Facts, buffer: Buffer, accesses: Sequence[Load | Store], around: tuple[For, ...]
     ) -> PrimFunc:
         """The function with a tile of the buffer in the body of the innermost of the loops `around`."""
-        from tirlite.schedules.windows import tile
+        from tirlite.schedules.index_ranges import cached_region
 
-        at, part = around[-1], tile(facts, buffer, accesses, around)
+        at, part = around[-1], cached_region(facts, buffer, accesses, around)
         rules: dict[type[Node], Rule] = {Load: part.moved, Store: part.moved}
         body = rewrite(at.body, rules)
         loaded = () if _is_filled_first(facts, at.body, part) else part.loaded().stmts
@@ -110,7 +110,7 @@ def _is_set_first(body: SeqStmt, buffer: Buffer) -> bool:
     return not reads(buffer, first.value)
 
 
-def _is_filled_first(facts: Facts, body: SeqStmt, part: Tile) -> bool:
+def _is_filled_first(facts: Facts, body: SeqStmt, part: CachedRegion) -> bool:
     """Whether a body begins with a nest that sets every element of a tile before reading it."""
     nest: list[For] = []
     stmt = body.stmts[0]

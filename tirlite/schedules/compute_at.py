@@ -19,9 +19,9 @@ from tirlite.ir.walk import accesses_in, allocated_in, chain_from, is_constant, 
 from tirlite.record import record, replace
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, block_of, chain_to, loop_named
+from tirlite.schedules.index_ranges import IndexRange, index_range
 from tirlite.schedules.order import demand_any_order, demand_steady
 from tirlite.schedules.step import Step, demand_plain, does_not_fit
-from tirlite.schedules.windows import Window, window
 from tirlite.sizes.unknown import ends, is_nonnegative
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
@@ -45,9 +45,9 @@ class ComputeAt(Step):
         first = loop_named(facts.func, self.loop)
         at = loop_named(facts.func, self.at)
         made = self._filled(facts, first)
-        return _Move(facts, first, at, made, self.windows(facts)).apply(facts.func)
+        return _Move(facts, first, at, made, self.ranges(facts)).apply(facts.func)
 
-    def windows(self, facts: Facts) -> dict[For, Window]:
+    def ranges(self, facts: Facts) -> dict[For, IndexRange]:
         """For each loop of the nest, the elements that an iteration of `at` needs. Raises KernelError if refused."""
         first = loop_named(facts.func, self.loop)
         around = chain_to(facts.func, self.at)
@@ -62,7 +62,7 @@ class ComputeAt(Step):
             demand_plain(self, loop)
             if not all(loop in filled.axes.values() for filled in made.values()):
                 raise does_not_fit(self, f"the loop over `{loop.var.name}` sets elements more than once")
-        return self._windows(facts, made, nest, around)
+        return self._ranges(facts, made, nest, around)
 
     def _between(self, func: PrimFunc, first: For, around: tuple[For, ...]) -> tuple[Stmt, ...]:
         """The statements from after the nest to the one that contains `at`."""
@@ -119,11 +119,11 @@ class ComputeAt(Step):
             if not _is_set_first(_nest(first, made)[-1].body, buffer):
                 raise does_not_fit(self, f"`{buffer.name}` is read before it is set")
 
-    def _windows(
+    def _ranges(
         self, facts: Facts, made: Mapping[Buffer, Filled], nest: list[For], around: tuple[For, ...]
-    ) -> dict[For, Window]:
+    ) -> dict[For, IndexRange]:
         """For each loop of the nest, the elements that an iteration of `at` needs, if known."""
-        found: dict[For, Window] = {}
+        found: dict[For, IndexRange] = {}
         for loop in nest:
             needed = [
                 facts.addresses.of(touch.node).indices[axis]
@@ -135,7 +135,7 @@ class ComputeAt(Step):
                 and touch.stmt not in {*statements(nest[0])}
                 and isinstance(touch.node, Load | Store)
             ]
-            if (one := window(needed, around, facts.space)) is not None:
+            if (one := index_range(needed, around, facts.space)) is not None:
                 found[loop] = one
         if not found:
             raise does_not_fit(self, f"each iteration of the loop over `{around[-1].var.name}` may read all of it")
@@ -181,19 +181,19 @@ class _Move:
     """Moves the nest into the loop."""
 
     def __init__(
-        self, facts: Facts, first: For, at: For, made: Mapping[Buffer, Filled], windows: Mapping[For, Window]
+        self, facts: Facts, first: For, at: For, made: Mapping[Buffer, Filled], ranges: Mapping[For, IndexRange]
     ) -> None:
         self.space = facts.space
         self.first, self.at = first, at
         self.made = made
         self.nest = _nest(first, made)
-        self.windows = windows
+        self.ranges = ranges
         self.small = {buffer: self._shrunk(buffer, filled) for buffer, filled in made.items()}
 
     def _shrunk(self, buffer: Buffer, filled: Filled) -> Buffer:
         shape = [*buffer.shape]
         for axis, loop in filled.axes.items():
-            if (found := self.windows.get(loop)) is not None:
+            if (found := self.ranges.get(loop)) is not None:
                 shape[axis] = const(found.extent, i64)
         if all(is_constant(extent, 1) for extent in shape) and buffer.scope == "global":
             return replace(buffer, shape=(), scope="local")
@@ -234,8 +234,8 @@ class _Move:
         rules: dict[type[Node], Rule] = {Load: moved, Store: moved}
         return rewrite(root, rules)
 
-    def _along(self, loop: For | None) -> Window | None:
-        return None if loop is None else self.windows.get(loop)
+    def _along(self, loop: For | None) -> IndexRange | None:
+        return None if loop is None else self.ranges.get(loop)
 
     def _part(self) -> SeqStmt:
         """The nest, over the elements that one iteration needs."""
@@ -244,7 +244,7 @@ class _Move:
         loops: list[For] = []
         for loop in self.nest:
             start, stop = substitute(loop.start, values), substitute(loop.stop, values)
-            if (found := self.windows.get(loop)) is not None:
+            if (found := self.ranges.get(loop)) is not None:
                 is_begun, is_within = self._lies_within(found, loop)
                 begin, end = found.begin, found.end
                 if is_begun and is_within and found.extent == 1:
@@ -259,7 +259,7 @@ class _Move:
         assert isinstance(body, SeqStmt)
         return nested(loops, body)
 
-    def _lies_within(self, found: Window, loop: For) -> tuple[bool, bool]:
+    def _lies_within(self, found: IndexRange, loop: For) -> tuple[bool, bool]:
         """Whether a window is proved to begin no earlier than a loop, and to end no later."""
         base = found.factor * self.space.size(found.base)
         room = base + found.low - self.space.size(loop.start), self.space.size(loop.stop) - base - found.high - 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.patterns import moved_by
@@ -15,9 +14,6 @@ from tirlite.ir.stmt import Assert, For, IfThenElse, SeqStmt, Store, nested
 from tirlite.ir.walk import conjuncts, is_steady, mentions, statements_of
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import maximum
-
-if TYPE_CHECKING:
-    pass
 
 
 def is_block_of(inner: For, outer: For) -> bool:

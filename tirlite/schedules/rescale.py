@@ -213,7 +213,7 @@ class _Sum:
                 raise does_not_fit(step, f"the loop over `{loop.var.name}` writes `{stmt.buffer.name}`, too")
         elements = {each.element for each in self.updates}
         self.read = [node for node in loads_in(loop.body) if node not in elements]
-        self.parts = [_Part(self, facts, each, around) for each in self.updates]
+        self.parts = [_ScaledSum(self, facts, each, around) for each in self.updates]
         if len(self.ops) != 1 or any(self._is_best(node) and node not in self.seen for node in self.read):
             raise does_not_fit(step, f"`{self.best}` is read for more than one kind of `exp(x - {self.best})`")
         (self.exp,) = self.ops
@@ -275,7 +275,7 @@ class _Sum:
         yield IfThenElse(LT(self.loop.start, self.loop.stop), body, SeqStmt(), span=self.loop.span)
 
 
-class _Part:
+class _ScaledSum:
     """The sums of one update, relative to the maximum so far: one for each element that it updates."""
 
     def __init__(self, own: _Sum, facts: Facts, update: Update, around: tuple[For, ...]) -> None:

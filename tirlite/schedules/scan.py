@@ -53,7 +53,7 @@ class Scan(Step):
         if not is_exact and not any(loop in {*statements_of(stmt.body, For)} for stmt in granted):
             reason = f"`{update.store.buffer.name}` would be summed up in another grouping, which rounds differently"
             raise does_not_fit(self, f'{reason}; grant tl.allow("reassociate")')
-        return with_loop(facts, loop, _Blocks(loop, update, operands, self.by, count).statements())
+        return with_loop(facts, loop, _ScanLoops(loop, update, operands, self.by, count).statements())
 
     def _update(self, facts: Facts, loop: For) -> tuple[Update, tuple[Stmt, ...]]:
         """The update that carries the dependence, and the lets of its operand. Raises KernelError if none."""
@@ -107,7 +107,7 @@ def _is_same(node: Load | Store, store: Store) -> bool:
     return node.buffer is store.buffer and all(map(structural_equal, node.indices, store.indices))
 
 
-class _Blocks:
+class _ScanLoops:
     """Generates the loops that replace a scan."""
 
     def __init__(self, loop: For, update: Update, before: tuple[Stmt, ...], by: int, count: Expr) -> None:

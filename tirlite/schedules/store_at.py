@@ -11,10 +11,10 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Store
 from tirlite.record import record, replace
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named
+from tirlite.schedules.index_ranges import index_range
 from tirlite.schedules.order import demand_temporaries
 from tirlite.schedules.shrink import MUCH, Accesses, Reindex
 from tirlite.schedules.step import Step, does_not_fit
-from tirlite.schedules.windows import window
 
 
 @record
@@ -63,7 +63,7 @@ def lines_of(allocation: Allocation, loop: For, facts: Facts) -> tuple[int, int]
     for axis, extent in enumerate(allocation.buffer.shape):
         if any(node.indices[axis].dtype.lanes != 1 for node in nodes):
             continue
-        seen = window((facts.addresses.of(node).indices[axis] for node in nodes), (loop,), facts.space)
+        seen = index_range((facts.addresses.of(node).indices[axis] for node in nodes), (loop,), facts.space)
         if seen is not None and seen.extent < (extent.value if isinstance(extent, IntImm) else MUCH):
             found.append((seen.extent, axis))
     lines, axis = min(found, default=(0, 0))

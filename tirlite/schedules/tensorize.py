@@ -88,7 +88,7 @@ class Tensorize(Step):
         if taken[0] != taken[1]:
             raise does_not_fit(self, f"`{funcs[0].name}` and `{funcs[1].name}` take different arrays")
 
-    def _demand_apart(self, facts: Facts, loop: For, parts: Mapping[Buffer, _Part]) -> None:
+    def _demand_apart(self, facts: Facts, loop: For, parts: Mapping[Buffer, _ArrayOrigin]) -> None:
         """Raises KernelError if two arrays of the kernels would be one array that is written."""
         root = facts.definitions.root
         touched = facts.touches_in.get(loop, {})
@@ -104,7 +104,7 @@ class Tensorize(Step):
 
 
 @record(eq=False)
-class _Part:
+class _ArrayOrigin:
     """The part of a buffer that a kernel's array stands for: from the element `first` on."""
 
     buffer: Buffer
@@ -137,16 +137,16 @@ class _Match:
         self.wanted = stmts[0]
         self.inside = defined_in(self.loop)
 
-    def parts(self) -> dict[Buffer, _Part]:
+    def parts(self) -> dict[Buffer, _ArrayOrigin]:
         """The part that each array of the definition stands for. Raises KernelError if the loops differ."""
         self._demand_same_loops()
         pairs = [*zip(accesses_in(self.wanted), accesses_in(self.loop), strict=False)]
-        found: dict[Buffer, _Part] = {}
+        found: dict[Buffer, _ArrayOrigin] = {}
         kept: dict[Node, Load | Store] = {}
         for wanted, mine in pairs:
             if wanted.buffer in self.params and type(wanted) is type(mine):
                 first = self._first(wanted, mine)
-                known = found.setdefault(wanted.buffer, _Part(mine.buffer, first))
+                known = found.setdefault(wanted.buffer, _ArrayOrigin(mine.buffer, first))
                 if known.buffer is not mine.buffer or not all(map(structural_equal, known.first, first)):
                     raise does_not_fit(self.step, f"`{wanted.buffer.name}` would be several parts of arrays")
                 kept[mine] = wanted
@@ -210,7 +210,7 @@ class _Match:
         if not difference:
             raise does_not_fit(self.step, f"the loop is another one than that defined: {difference.difference}")
 
-    def _demand_bounds(self, param: Buffer, part: _Part) -> None:
+    def _demand_bounds(self, param: Buffer, part: _ArrayOrigin) -> None:
         """Raises KernelError unless the first and the last element of a part are proved in bounds."""
         shape = constant_shape(param)
         assert shape is not None

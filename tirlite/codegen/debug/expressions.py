@@ -13,7 +13,7 @@ from tirlite.codegen import memory
 from tirlite.codegen.arithmetic import binary, to_index
 from tirlite.codegen.debug import shadows
 from tirlite.codegen.debug.conflicts import Watched
-from tirlite.codegen.debug.poison import Checks, Mark, Read, chosen, filled, joined, settled, spread_mark
+from tirlite.codegen.debug.poison import Checks, Poisoned, Read, chosen, filled, joined, settled, spread_mark
 from tirlite.codegen.debug.shadows import ShadowEnvironment
 from tirlite.codegen.expressions import Expressions, Side, are_neighbours
 from tirlite.codegen.faults import require_inside
@@ -37,13 +37,13 @@ class CheckedAccesses(Expressions):
     def __init__(self, checks: Checks, environment: ShadowEnvironment) -> None:
         super().__init__(checks.out, environment)
         self.checks = checks
-        self.marks: dict[Value, Mark] = {}
+        self.marks: dict[Value, Poisoned] = {}
         self.watched: tuple[Watched, ...] = ()  # the enclosing loops whose iterations may conflict
 
     def demand_good(self, value: Value, use: str) -> None:
         self.checks.good(self.marks.get(value), use)
 
-    def marked(self, value: Value, mark: Mark | None) -> Value:
+    def marked(self, value: Value, mark: Poisoned | None) -> Value:
         """The value with a mark: a copy if it has another mark, as the same value may be in use without it."""
         if mark is None or self.marks.get(value) is mark:
             return value
@@ -74,7 +74,7 @@ class _Access:
     def __init__(self, values: CheckedAccesses, node: Load | Store, given: list[Value]) -> None:
         self.values, self.out, self.exprs, self.given = values, values.out, node.indices, given
         self.buffer, self.is_write = node.buffer, isinstance(node, Store)
-        self.place, self.window = values.environment.places[self.buffer], values.environment.windows[self.buffer]
+        self.place, self.tracked = values.environment.places[self.buffer], values.environment.tracked[self.buffer]
         self.dtype = node.value.dtype if isinstance(node, Store) else node.dtype
         self.lanes = node.indices[-1].dtype.lanes if node.indices else 1
 
@@ -87,7 +87,7 @@ class _Access:
             return self._marked(*self.read(memory.offset_in(self.out, self.place, first), self.dtype), first)
         return self._joined([self.read(offset, self.dtype.scalar) for offset in self._offsets(indices)], indices)
 
-    def store(self, value: Value, mark: Mark | None) -> None:
+    def store(self, value: Value, mark: Poisoned | None) -> None:
         indices = self.checked(self.given)
         self.note(indices)
         self._demand_good(mark)
@@ -114,8 +114,8 @@ class _Access:
                     at = [*row, self.out.extract(last, lane) if lanes > 1 else last] if indices else []
                     watched.note(self.values.checks, self.place, at, current, is_write=self.is_write)
 
-    def _demand_good(self, mark: Mark | None) -> None:
-        if self.window.shadow is None:
+    def _demand_good(self, mark: Poisoned | None) -> None:
+        if self.tracked.shadow is None:
             self.values.checks.good(mark, f"the value stored into `{self.buffer.name}`")
 
     def checked(self, given: list[Value]) -> list[Value]:
@@ -154,19 +154,19 @@ class _Access:
         out, place, environment = self.out, self.place, self.values.environment
         notes = environment.notes if self.is_whole else {}
         value = memory.load(out, place, memory.address(out, place, offset), dtype, notes.get(self.buffer, ""))
-        if self.window.shadow is None:
+        if self.tracked.shadow is None:
             return value, None
         note = environment.shadow_notes.get(self.buffer, "") if self.is_whole else ""
-        return value, shadows.read(out, self.window, shadows.element(out, self.window, offset), dtype, note)
+        return value, shadows.read(out, self.tracked, shadows.element(out, self.tracked, offset), dtype, note)
 
     def write(self, offset: Value, value: Value, flag: Value | None) -> None:
         out, place, environment = self.out, self.place, self.values.environment
         notes = environment.notes if self.is_whole else {}
         memory.store(out, place, memory.address(out, place, offset), value, notes.get(self.buffer, ""))
-        if self.window.shadow is not None:
+        if self.tracked.shadow is not None:
             note = environment.shadow_notes.get(self.buffer, "") if self.is_whole else ""
-            shadow = shadows.element(out, self.window, offset)
-            shadows.write(out, self.window, shadow, value.dtype, flag, note)
+            shadow = shadows.element(out, self.tracked, offset)
+            shadows.write(out, self.tracked, shadow, value.dtype, flag, note)
 
     def write_lane(self, lane: int, offset: Value, value: Value, flag: Value | None) -> None:
         self.write(offset, self.out.extract(value, lane), None if flag is None else self.out.extract(flag, lane))
@@ -177,13 +177,13 @@ class _Access:
         for lane, (value, flag) in enumerate(found):
             result = self.out.insert(result, value, lane)
             flags = flags if flag is None else self.out.insert(flags, flag, lane)
-        return result if self.window.shadow is None else self._marked(result, flags, self._first(indices))
+        return result if self.tracked.shadow is None else self._marked(result, flags, self._first(indices))
 
     def _marked(self, value: Value, flag: Value | None, first: list[Value]) -> Value:
         if flag is None:
             return value
         number = self.values.checks.shadows.number(self.buffer)
-        return self.values.marked(value, Mark(flag, Read(flag, number, tuple(first))))
+        return self.values.marked(value, Poisoned(flag, Read(flag, number, tuple(first))))
 
 
 class _Masked(_Access):
@@ -207,7 +207,7 @@ class _Masked(_Access):
         *row, last = indices
         return [to_index(self.out, each) for each in (*row, self.out.first_lane(self.on, last))]
 
-    def store(self, value: Value, mark: Mark | None) -> None:
+    def store(self, value: Value, mark: Poisoned | None) -> None:
         self._check()
         mark = chosen(self.out, self.on, mark, None, self.lanes)
         self._demand_good(mark)
@@ -238,7 +238,7 @@ class _Masked(_Access):
         *row, last = self.given
         mine, mark = self.out.extract(last, lane), self.values.marks.get(last)
         if mark is not None:
-            mine = self.values.marked(mine, Mark(self.out.extract(mark.flag, lane), mark.origin))
+            mine = self.values.marked(mine, Poisoned(self.out.extract(mark.flag, lane), mark.origin))
         return self.checked([*row, mine])
 
     def _lane_loaded(self, lane: int) -> tuple[Value, Value | None]:
@@ -267,9 +267,9 @@ class CheckedExpressions(CheckedAccesses):
 
     def exposed(self, buffer: Buffer) -> None:
         """Marks all bytes of the buffer as written: unknown code may write them from here on."""
-        window = self.environment.windows[buffer]
-        if window.shadow is not None:
-            shadows.fill(self.out, window.shadow.pointer, window.bytes, window.owner)
+        tracked = self.environment.tracked[buffer]
+        if tracked.shadow is not None:
+            shadows.fill(self.out, tracked.shadow.pointer, tracked.bytes, tracked.owner)
 
     def _may_be_speculated(self, expr: Expr) -> bool:
         return False
@@ -288,20 +288,20 @@ class CheckedExpressions(CheckedAccesses):
             self.checks.trap(type(expr), a, b, mark)
         return self.marked(binary(self.out, type(expr), a, b), mark)
 
-    def fact_of(self, value: Value) -> Mark | None:
+    def fact_of(self, value: Value) -> Poisoned | None:
         mark = self.marks.get(value)
         return None if mark is None else settled(self.out, mark)
 
     def merged(self, dtype: DType, *sides: Side) -> Value:
         out = self.out
         value = super().merged(dtype, *sides)
-        marks = [side.fact for side in sides if isinstance(side.fact, Mark)]
+        marks = [side.fact for side in sides if isinstance(side.fact, Poisoned)]
         rank = max((len(mark.origin.indices) for mark in marks if isinstance(mark.origin, Read)), default=None)
         if rank is None:
             return value
         flags, numbers, kind = [], [], flags_of(dtype)
         for side in sides:
-            if isinstance(side.fact, Mark):
+            if isinstance(side.fact, Poisoned):
                 assert isinstance(side.fact.origin, Read)
                 flags.append((side.fact.flag, side.block))
                 numbers.append((filled(side.fact.origin, rank), side.block))
@@ -310,7 +310,7 @@ class CheckedExpressions(CheckedAccesses):
                 numbers.append(([integer(0)] * (1 + rank), side.block))
         flag = out.phi(kind, *flags)
         found = [out.phi(i64, *((each[k], label) for each, label in numbers)) for k in range(1 + rank)]
-        self.marks[value] = Mark(flag, Read(flag, found[0], tuple(found[1:])))
+        self.marks[value] = Poisoned(flag, Read(flag, found[0], tuple(found[1:])))
         return value
 
     def picked(self, condition: Value, yes: Value, no: Value) -> Value:
@@ -323,7 +323,7 @@ class CheckedExpressions(CheckedAccesses):
         flags = self._leaf(expr.args[0]) or (yield self.steps(expr.args[0]))
         mark = self.marks.get(flags)
         value = self.out.any_lane(flags)
-        return self.marked(value, None if mark is None else Mark(self.out.any_lane(mark.flag), mark.origin))
+        return self.marked(value, None if mark is None else Poisoned(self.out.any_lane(mark.flag), mark.origin))
 
     def interleave(self, expr: Call) -> Steps[Value]:
         out, is_high = self.out, expr.op is Op.INTERLEAVE_HIGH
@@ -334,18 +334,18 @@ class CheckedExpressions(CheckedAccesses):
             return value
         none = zero(flags_of(a.dtype))
         flags = [none if each is None else each.flag for each in (self.marks.get(a), self.marks.get(b))]
-        return self.marked(value, settled(out, Mark(out.interleaved(*flags, is_high=is_high), mark.origin)))
+        return self.marked(value, settled(out, Poisoned(out.interleaved(*flags, is_high=is_high), mark.origin)))
 
     def dot(self, expr: Call) -> Steps[Value]:
         from tirlite.codegen.arithmetic.dots import any_of_group, dot
 
-        out, lanes, marks = self.out, expr.dtype.lanes, list[Mark]()
+        out, lanes, marks = self.out, expr.dtype.lanes, list[Poisoned]()
         operands, group = list[Value](), expr.args[2].dtype.lanes // expr.dtype.lanes
         for arg in expr.args:
             value = self._leaf(arg) or (yield self.steps(arg))
             if (mark := self.marks.get(value)) is not None:
                 flag = any_of_group(out, mark.flag, lanes, group if operands else 1)
-                marks.append(Mark(flag, settled(out, mark).origin))
+                marks.append(Poisoned(flag, settled(out, mark).origin))
             operands.append(value)
         return self.marked(dot(out, *operands), joined(out, *marks))
 

@@ -47,14 +47,14 @@ Origin: TypeAlias = Read | Either | Guarded
 
 
 @record(eq=False)
-class Mark:
+class Poisoned:
     """The poisoned lanes of a value, a bool or a vector of them, and their origin."""
 
     flag: Value
     origin: Origin
 
 
-def joined(out: FunctionText, *marks: Mark | None) -> Mark | None:
+def joined(out: FunctionText, *marks: Poisoned | None) -> Poisoned | None:
     """The mark of a value that is computed lane by lane from values with these marks."""
     found = [mark for mark in marks if mark is not None]
     if len(found) < 2:
@@ -62,17 +62,19 @@ def joined(out: FunctionText, *marks: Mark | None) -> Mark | None:
     flag = found[0].flag
     for mark in found[1:]:
         flag = out.op("or", flag, mark.flag)
-    return Mark(flag, Either(tuple(mark.origin for mark in found)))
+    return Poisoned(flag, Either(tuple(mark.origin for mark in found)))
 
 
-def chosen(out: FunctionText, condition: Value, if_true: Mark | None, if_false: Mark | None, lanes: int) -> Mark | None:
+def chosen(
+    out: FunctionText, condition: Value, if_true: Poisoned | None, if_false: Poisoned | None, lanes: int
+) -> Poisoned | None:
     """The mark of a select between two values of `lanes` lanes, by a condition without poison."""
     sides = []
     for mark, is_true in ((if_true, True), (if_false, False)):
         if mark is not None:
             taken = condition if is_true else out.op("xor", condition, constant(1, condition.dtype))
             both = out.op("and", mark.flag, _spread(out, taken, lanes))
-            sides.append(Mark(both, Guarded(taken, mark.origin)))
+            sides.append(Poisoned(both, Guarded(taken, mark.origin)))
     return joined(out, *sides)
 
 
@@ -81,8 +83,8 @@ def _spread(out: FunctionText, flag: Value, lanes: int) -> Value:
     return flag if flag.dtype.lanes == lanes else out.splat(flag, lanes)
 
 
-def spread_mark(out: FunctionText, mark: Mark | None, lanes: int) -> Mark | None:
-    return None if mark is None else Mark(_spread(out, mark.flag, lanes), mark.origin)
+def spread_mark(out: FunctionText, mark: Poisoned | None, lanes: int) -> Poisoned | None:
+    return None if mark is None else Poisoned(_spread(out, mark.flag, lanes), mark.origin)
 
 
 def first_read(out: FunctionText, origin: Origin) -> tuple[Value, list[Value]]:
@@ -119,12 +121,12 @@ def _counts(out: FunctionText, flag: Value, guards: tuple[Value, ...]) -> Value:
     return out.any_lane(flag)
 
 
-def settled(out: FunctionText, mark: Mark) -> Mark:
+def settled(out: FunctionText, mark: Poisoned) -> Poisoned:
     """The same mark with its origin computed here, for use where the loads' own values are not available."""
     if isinstance(mark.origin, Read):
         return mark
     buffer, indices = first_read(out, mark.origin)
-    return Mark(mark.flag, Read(mark.flag, buffer, tuple(indices)))
+    return Poisoned(mark.flag, Read(mark.flag, buffer, tuple(indices)))
 
 
 class Checks:
@@ -138,7 +140,7 @@ class Checks:
     def span(self) -> Span | None:
         return self.out.module.span
 
-    def good(self, mark: Mark | None, use: str) -> None:
+    def good(self, mark: Poisoned | None, use: str) -> None:
         """Stops if a value is poisoned."""
         if mark is None:
             return
@@ -150,7 +152,7 @@ class Checks:
         out.tell(PoisonReport(self.span, use, self.shadows.buffers, len(indices)), [buffer, *indices])
         out.start(passed)
 
-    def trap(self, kind: type[Binary], a: Value, b: Value, mark: Mark | None) -> None:
+    def trap(self, kind: type[Binary], a: Value, b: Value, mark: Poisoned | None) -> None:
         """Stops if an integer operation has no value for its operands, in a lane that is not poisoned."""
         out, dtype = self.out, a.dtype
         if kind in SHIFTS:

@@ -21,7 +21,7 @@ _OWNERS = 255
 
 
 @record
-class Window:
+class Tracked:
     """What debug code knows of a buffer beside its place: its bytes, its shadow if it has one, and its owner.
 
     `owner` is an i8; a callee receives it from its caller.
@@ -57,7 +57,7 @@ class ShadowEnvironment(Environment):
 
     def __init__(self) -> None:
         super().__init__()
-        self.windows: dict[Buffer, Window] = {}
+        self.tracked: dict[Buffer, Tracked] = {}
         self.shadow_notes: dict[Buffer, str] = {}  # alias metadata for shadow accesses, as `notes` for buffer accesses
 
 
@@ -76,29 +76,31 @@ def _owned(out: FunctionText, owner: Value, dtype: DType) -> Value:
     return out.splat(value, dtype.lanes)
 
 
-def read(out: FunctionText, window: Window, pointer: Value, dtype: DType, note: str = "") -> Value:
+def read(out: FunctionText, tracked: Tracked, pointer: Value, dtype: DType, note: str = "") -> Value:
     """The poison flags of the lanes of a value whose shadow is at `pointer`."""
-    found = out.load(_word(dtype), pointer, f", align {_alignment(window, dtype)}{note}")
-    return out.compare("icmp ne", found, _owned(out, window.owner, dtype))
+    found = out.load(_word(dtype), pointer, f", align {_alignment(tracked, dtype)}{note}")
+    return out.compare("icmp ne", found, _owned(out, tracked.owner, dtype))
 
 
-def write(out: FunctionText, window: Window, pointer: Value, dtype: DType, flag: Value | None, note: str = "") -> None:
+def write(
+    out: FunctionText, tracked: Tracked, pointer: Value, dtype: DType, flag: Value | None, note: str = ""
+) -> None:
     """Updates the shadow after a store; `flag` has the poisoned lanes."""
-    value = _owned(out, window.owner, dtype)
+    value = _owned(out, tracked.owner, dtype)
     if flag is not None:
         value = out.select(flag, zero(_word(dtype)), value)
-    out.store(value, pointer, f", align {_alignment(window, dtype)}{note}")
+    out.store(value, pointer, f", align {_alignment(tracked, dtype)}{note}")
 
 
-def _alignment(window: Window, dtype: DType) -> int:
-    assert window.shadow is not None
-    return gcd(window.shadow.align, dtype.scalar.bytes)
+def _alignment(tracked: Tracked, dtype: DType) -> int:
+    assert tracked.shadow is not None
+    return gcd(tracked.shadow.align, dtype.scalar.bytes)
 
 
-def element(out: FunctionText, window: Window, offset: Value) -> Value:
+def element(out: FunctionText, tracked: Tracked, offset: Value) -> Value:
     """The address of the shadow of the element at `offset`."""
-    assert window.shadow is not None
-    return memory.address(out, window.shadow, offset)
+    assert tracked.shadow is not None
+    return memory.address(out, tracked.shadow, offset)
 
 
 def fill(out: FunctionText, pointer: Value, size: Value, owner: Value) -> None:

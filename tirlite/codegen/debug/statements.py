@@ -13,8 +13,8 @@ from tirlite.analysis import demands_of
 from tirlite.codegen.debug import shadows
 from tirlite.codegen.debug.conflicts import SentLoop, doubtful_buffers, received, sent, watch
 from tirlite.codegen.debug.expressions import CheckedExpressions
-from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
-from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
+from tirlite.codegen.debug.poison import Checks, Poisoned, Read, settled
+from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Tracked
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import (
     KernelFunction,
@@ -86,15 +86,15 @@ class CheckedCalls(Calls):
         ranks: list[int | None] = []
         for param in call.callee.params:
             rank = None
-            window = values.environment.windows[buffers[param]] if isinstance(param, Buffer) else None
-            if window is not None and window.shadow is not None:
-                operands += [window.shadow.pointer, window.owner]
+            tracked = values.environment.tracked[buffers[param]] if isinstance(param, Buffer) else None
+            if tracked is not None and tracked.shadow is not None:
+                operands += [tracked.shadow.pointer, tracked.owner]
             elif isinstance(param, Var) and (mark := values.marks.get(known[param])) is not None:
                 origin = settled(values.out, mark).origin
                 assert isinstance(origin, Read)
                 operands += [mark.flag, origin.buffer, *origin.indices]
                 rank = len(origin.indices)
-            shadowed.append(window is not None and window.shadow is not None)
+            shadowed.append(tracked is not None and tracked.shadow is not None)
             ranks.append(rank)
         loops: list[SentLoop] = []
         for watched in values.watched:
@@ -152,7 +152,7 @@ class CheckedStatements(Statements):
             elif isinstance(param, Var) and rank is not None:
                 flag = self.out.parameter(bool_, f"%f{number}")
                 buffer, *indices = (self.out.parameter(i64, f"%r{number}_{k}") for k in range(1 + rank))
-                mark = Mark(flag, Read(flag, buffer, tuple(indices)))
+                mark = Poisoned(flag, Read(flag, buffer, tuple(indices)))
                 self.values.marks[self.environment.variables[param]] = mark
         loops = enumerate(version.loops)
         self.values.watched = tuple(received(self.out, number, each, self.calls.facts) for number, each in loops)
@@ -163,9 +163,9 @@ class CheckedStatements(Statements):
         self._declare(buffer, None, integer(0), constant(0, i8))
 
     def _declare(self, buffer: Buffer, shadow: Value | None, size: Value, owner: Value) -> None:
-        """Records the window of a buffer that has been placed; `shadow` is the address of its shadow, if it has one."""
+        """Records what is known of a placed buffer; `shadow` is the address of its shadow, if it has one."""
         place = None if shadow is None else replace(self.environment.places[buffer], pointer=shadow)
-        self.environment.windows[buffer] = Window(size, place, owner)
+        self.environment.tracked[buffer] = Tracked(size, place, owner)
 
     def store(self, stmt: Store) -> None:
         self.values.store(stmt)
@@ -225,7 +225,7 @@ class CheckedStatements(Statements):
 
     def _place_view(self, stmt: View, offset: Value, extents: list[Value], size: Value) -> None:
         out, buffer, source = self.out, stmt.buffer, stmt.source
-        place, whole = self.environment.places[source], self.environment.windows[source]
+        place, whole = self.environment.places[source], self.environment.tracked[source]
         align = gcd(place.align, largest_divisor(stmt.byte_offset))
         pointer = out.move(place.pointer, offset)
         shadow = None if whole.shadow is None else out.move(whole.shadow.pointer, offset)
@@ -238,9 +238,9 @@ class CheckedStatements(Statements):
 
     def bytes_of(self, buffer: Buffer) -> Value:
         """The size of a buffer in bytes; of a parameter without a shadow, by its extents."""
-        window = self.environment.windows[buffer]
-        if window.shadow is not None:
-            return window.bytes
+        tracked = self.environment.tracked[buffer]
+        if tracked.shadow is not None:
+            return tracked.bytes
         size = integer(buffer.dtype.bytes)
         for extent in self.environment.places[buffer].extents:
             size = self.out.product(size, extent)

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.functions.kernel_calls import Calls, Version, Versions
-from tirlite.codegen.functions.parts import Part, Unit, unit
+from tirlite.codegen.functions.parts import ModulePart, Unit, unit
 from tirlite.codegen.functions.pieces import Weights
 from tirlite.codegen.llvm.text import Definition, Extent, ModuleText
 from tirlite.codegen.loops.aliases import Aliases
@@ -48,7 +48,7 @@ class Callees:
     """
 
     def __init__(
-        self, module: ModuleText, name: str, workers: int, begin: Callable[[Part], None] | None = None
+        self, module: ModuleText, name: str, workers: int, begin: Callable[[ModulePart], None] | None = None
     ) -> None:
         self.module = module
         self._begin = begin
@@ -61,7 +61,7 @@ class Callees:
         self._units: dict[Version, Unit] = {}
 
     @classmethod
-    def of(cls, name: str, workers: int, target: str, begin: Callable[[Part], None]) -> Callees:
+    def of(cls, name: str, workers: int, target: str, begin: Callable[[ModulePart], None]) -> Callees:
         """An empty set of callees for the function of this name, for the processor named `target`."""
         return cls(ModuleText(processor_called(target)), legal(name), workers, begin)
 

@@ -16,7 +16,7 @@ _MOST = 16
 
 
 @record
-class Part:
+class ModulePart:
     """A module that LLVM compiles by itself, and the facts that choose the optimisation effort.
 
     `is_unit`: the part belongs to a module with units, as one of them or as the rest.
@@ -28,7 +28,7 @@ class Part:
     is_unit: bool = False
 
     @classmethod
-    def of(cls, text: str, extent: Extent, *, keeps_scalars: bool, is_unit: bool = False) -> Part:
+    def of(cls, text: str, extent: Extent, *, keeps_scalars: bool, is_unit: bool = False) -> ModulePart:
         """A part. LLVM's SLP vectorizer, a tenth of its time, runs unless most of the code is vectorized already."""
         return cls(text, extent, not (keeps_scalars or extent.by_vectors), is_unit)
 
@@ -46,7 +46,7 @@ class Unit:
     """A called function, with the functions outlined from it, as a part of its own."""
 
     functions: tuple[Definition, ...]  # the called function last
-    part: Part
+    part: ModulePart
 
 
 def unit(module: ModuleText, name: str, functions: Sequence[Definition]) -> Unit | None:
@@ -56,18 +56,18 @@ def unit(module: ModuleText, name: str, functions: Sequence[Definition]) -> Unit
     *inner, called = functions
     seen = (*inner, replace(called, linkage="hidden "))
     text = module.with_functions(name, seen)
-    return Unit(tuple(functions), Part.of(text, module.extent, keeps_scalars=module.keeps_scalars, is_unit=True))
+    return Unit(tuple(functions), ModulePart.of(text, module.extent, keeps_scalars=module.keeps_scalars, is_unit=True))
 
 
-def parts(module: ModuleText, name: str, units: Sequence[Unit] = ()) -> tuple[Part, ...]:
+def parts(module: ModuleText, name: str, units: Sequence[Unit] = ()) -> tuple[ModulePart, ...]:
     """Splits the module: each large function is in one part, small ones wherever they are called; units last."""
     apart = {function.name for each in units for function in each.functions}
 
-    def part(text: str, functions: Iterable[Definition]) -> Part:
+    def part(text: str, functions: Iterable[Definition]) -> ModulePart:
         kinds = [(each.by_elements, each.over_windows) for each in functions]
         by_elements, over_windows = (int(any(each)) for each in zip(*kinds, strict=True)) if kinds else (0, 0)
         extent = replace(module.extent, by_elements=by_elements, over_windows=over_windows)
-        return Part.of(text, extent, keeps_scalars=module.keeps_scalars, is_unit=bool(units))
+        return ModulePart.of(text, extent, keeps_scalars=module.keeps_scalars, is_unit=bool(units))
 
     shown = [each for each in module.functions if not each.linkage]
     inside = {each.name: each for each in module.functions if each.linkage}

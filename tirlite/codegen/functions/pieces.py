@@ -22,7 +22,7 @@ _AROUND_CALLS = frozenset((KernelCall, Allocate, View, Let, IfThenElse))
 
 
 @record
-class Part:
+class BlockPart:
     """Declarations, which stay in the block, and the statements after them, which become a function if `is_piece`."""
 
     declarations: tuple[Stmt, ...]
@@ -68,7 +68,7 @@ def are_only_calls(stmts: Iterable[Stmt]) -> bool:
     return KernelCall in kinds and kinds <= _AROUND_CALLS
 
 
-def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[Part]:
+def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[BlockPart]:
     """Splits a heavy block, in order.
 
     A declaration that reads no memory but the call's plan may move up, so each part begins with its declarations. A
@@ -78,8 +78,8 @@ def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[Part]:
     stmts: list[Stmt] = []
     weight = 0
 
-    def part() -> Part:
-        return Part(tuple(declarations.values()), tuple(stmts), weight >= SMALLEST)
+    def part() -> BlockPart:
+        return BlockPart(tuple(declarations.values()), tuple(stmts), weight >= SMALLEST)
 
     for stmt in body.stmts:
         name = _declared(stmt, storage)
@@ -89,7 +89,7 @@ def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[Part]:
             yield part()
             declarations, stmts, weight = {}, [], 0
         if stays:
-            yield Part((), (stmt,))
+            yield BlockPart((), (stmt,))
         elif name is not None:
             declarations[name] = stmt
         else:

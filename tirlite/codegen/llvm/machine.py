@@ -15,7 +15,7 @@ from threading import Condition
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tirlite.codegen.functions.parts import Part
+from tirlite.codegen.functions.parts import ModulePart
 from tirlite.codegen.llvm.text import Extent
 from tirlite.gate import GATE
 from tirlite.record import record
@@ -92,13 +92,13 @@ def effort_for(extent: Extent) -> Effort:
     return Effort.MOST if is_lean else Effort.FULL
 
 
-def effort_of(part: Part) -> Effort:
+def effort_of(part: ModulePart) -> Effort:
     """The effort for a part; at most MOST for a vectorized module with units, usually a network."""
     effort, is_wide = effort_for(part.extent), part.is_unit and part.extent.by_vectors
     return Effort.MOST if is_wide and effort is Effort.FULL else effort
 
 
-def compiled(part: Part, machine: TargetMachine, effort: Effort, *, locked: bool = True) -> Compiled:
+def compiled(part: ModulePart, machine: TargetMachine, effort: Effort, *, locked: bool = True) -> Compiled:
     """The object code of a part. If not `locked`, other threads may be in LLVM with their own target machines."""
     from llvmlite import binding
 
@@ -153,7 +153,7 @@ def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
     """The object code for the host of a module given as LLVM text; other threads may compile meanwhile."""
     machine = new_machine(effort.value[1], HOST)
     with SETTINGS.held(machine):
-        return compiled(Part(text), machine, effort, locked=False)[0]
+        return compiled(ModulePart(text), machine, effort, locked=False)[0]
 
 
 def optimised(lowered: Lowered, target: str = HOST) -> Optimised:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from llvmlite.binding import TargetMachine
 
-    from tirlite.codegen.functions.parts import Part
+    from tirlite.codegen.functions.parts import ModulePart
     from tirlite.codegen.lower import Lowered
 
 _SOON = 0.0002  # seconds
@@ -61,7 +61,7 @@ class SideBySide:
         self._settings = ExitStack()
 
     @cached_property
-    def _waiting(self) -> SimpleQueue[Part | Callable[[], object] | None]:
+    def _waiting(self) -> SimpleQueue[ModulePart | Callable[[], object] | None]:
         from _queue import SimpleQueue  # the module queue loads others
 
         return SimpleQueue()
@@ -90,7 +90,7 @@ class SideBySide:
     def _is_at_work(self) -> bool:
         return bool(self._threads) or self._doing_last is not None
 
-    def begin(self, part: Part) -> None:
+    def begin(self, part: ModulePart) -> None:
         """Hands a part to the other threads; with a single processor it is compiled at the end."""
         if part.text in self._begun:
             return
@@ -109,7 +109,7 @@ class SideBySide:
         """
         self._last += tasks
 
-    def finished(self, parts: Sequence[Part]) -> ObjectCode:
+    def finished(self, parts: Sequence[ModulePart]) -> ObjectCode:
         """The objects of all parts; parts that are not begun are shared out now, the longest first."""
         start = perf_counter()
         efforts = [effort_of(part) for part in parts]
@@ -143,7 +143,7 @@ class SideBySide:
             start_new_thread(work, ())
             self._doing_last = done
 
-    def _shared_out(self, parts: Sequence[Part]) -> list[Compiled]:
+    def _shared_out(self, parts: Sequence[ModulePart]) -> list[Compiled]:
         for part in sorted(parts, key=lambda each: -len(each.text)):
             self.begin(part)
         for task in self._last:
@@ -181,7 +181,7 @@ class SideBySide:
                 if item := self._waiting.get_nowait():
                     self._do(item, machines)
 
-    def _do(self, item: Part | Callable[[], object], machines: _Machines) -> None:
+    def _do(self, item: ModulePart | Callable[[], object], machines: _Machines) -> None:
         if self._failures:
             return
         if callable(item):

@@ -137,7 +137,7 @@ def _has_whole_lines(out: FunctionText, place: Place) -> Value:
 
 
 @record
-class Row:
+class StoredRow:
     """The layout of a row that a loop stores, computed before the loop.
 
     `follows`: the row continues a contiguous one, so all of it is stored non-temporally.
@@ -157,7 +157,7 @@ class Shifted:
     the original ones.
     """
 
-    def __init__(self, out: FunctionText, step: int, bounds: tuple[Value, Value], count: Value, row: Row) -> None:
+    def __init__(self, out: FunctionText, step: int, bounds: tuple[Value, Value], count: Value, row: StoredRow) -> None:
         self.out, self.step, self.row, (self.start, self.stop) = out, step, row, bounds
         self.count = out.op("add", count, out.cast("zext", row.shifts, i64))
         moved = out.select(row.shifts, out.op("sub", row.shift, integer(step)), integer(0))
@@ -211,10 +211,10 @@ def shifted(
         out.phi(never.dtype, (never, before), (each, behind)) for each in (row.follows, row.by_lines, row.shifts)
     )
     shift = out.phi(i64, (integer(0), before), (row.shift, behind))
-    return Shifted(out, loop.step, bounds, count, Row(follows, by_lines, shifts, shift))
+    return Shifted(out, loop.step, bounds, count, StoredRow(follows, by_lines, shifts, shift))
 
 
-def _row(values: Expressions, loop: For, store: Store, start: Value, count: Value) -> Row:
+def _row(values: Expressions, loop: For, store: Store, start: Value, count: Value) -> StoredRow:
     """The layout of the row that a vectorized loop stores."""
     out, place = values.out, values.environment.places[store.buffer]
     values.environment.variables[loop.var] = start
@@ -229,7 +229,9 @@ def _row(values: Expressions, loop: For, store: Store, start: Value, count: Valu
     lies_well = out.op("or", follows, by_lines)
     shifts = out.op("and", is_long, out.op("xor", lies_well, Value(is_long.dtype, "true")))
     _fetch_end(out, pointer, count, loop.step * place.buffer.dtype.bytes, shifts)
-    return Row(follows, by_lines, shifts, out.op("lshr", behind, integer(place.buffer.dtype.bytes.bit_length() - 1)))
+    return StoredRow(
+        follows, by_lines, shifts, out.op("lshr", behind, integer(place.buffer.dtype.bytes.bit_length() - 1))
+    )
 
 
 def _fetch_end(out: FunctionText, row: Value, count: Value, size: int, shifts: Value) -> None:

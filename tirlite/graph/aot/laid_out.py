@@ -22,7 +22,7 @@ from tirlite.record import record
 
 
 @record(eq=False)
-class Layout:
+class OperandLayout:
     """An operator, the number of its operand that is laid out, by which function, and its attributes for a call.
 
     These are None where the call is better computed as it is. Without an operator it is the call's own. With `needs`
@@ -54,13 +54,13 @@ def _sized(
     shape: Callable[..., tuple[int, ...]] | None = None,
     needs: str = "",
     **sizes: o.Sizes | int,
-) -> Layout:
+) -> OperandLayout:
     """The layout of the second operand in parts of these sizes."""
     made = None if shape is None else partial(shape, **sizes)
-    return Layout(op, 1, partial(function, **sizes), partial(attrs, **sizes), needs, made, widens=True)
+    return OperandLayout(op, 1, partial(function, **sizes), partial(attrs, **sizes), needs, made, widens=True)
 
 
-def _by_panels(sizes: o.Sizes = o.WIDE, needs: str = "") -> dict[str, Layout]:
+def _by_panels(sizes: o.Sizes = o.WIDE, needs: str = "") -> dict[str, OperandLayout]:
     """The layouts of matrices, and of weights of convolutions, by panels of so many columns."""
     plain, turned = (partial(o.product_by_panels, turned=is_turned) for is_turned in (False, True))
     outputs = o.panels_of_outputs, o.conv_by_panels, o.shape_of_outputs
@@ -73,17 +73,17 @@ def _by_panels(sizes: o.Sizes = o.WIDE, needs: str = "") -> dict[str, Layout]:
     }
 
 
-def _paired(op: Op, operand: int, function: Callable[..., Array], attrs: Callable[..., Attrs | None]) -> Layout:
+def _paired(op: Op, operand: int, function: Callable[..., Array], attrs: Callable[..., Attrs | None]) -> OperandLayout:
     """A layout of pairs of halves in the place of groups of bytes."""
     sizes: Mapping[str, Any] = {"group": o.PAIR, "sizes": o.NARROW}
     made, found = (lambda weights: function(o.halves(weights), **sizes)), partial(attrs, **sizes)
-    return Layout(op, operand, made, found, o.HALVES, dtype=i16)
+    return OperandLayout(op, operand, made, found, o.HALVES, dtype=i16)
 
 
 _TERMS = o.WINOGRAD, o.terms_of, o.by_winograd, o.shape_of_terms
 _MADE = o.TRANSPOSE, o.panels_of_made, o.transpose_by_panels, o.shape_of_made
 
-LAYOUTS: Mapping[str, Layout] = {
+LAYOUTS: Mapping[str, OperandLayout] = {
     o.WINOGRAD.name: _sized(*_TERMS, block=o.BLOCK),
     "winograd of groups": _sized(*_TERMS, block=o.OF_GROUPS),
     **{f"narrow {name}": each for name, each in _by_panels(o.NARROW, o.SHORT_ROWS).items()},
@@ -93,19 +93,19 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "wide panels of made": _sized(*_MADE, size=o.MANY_OUTPUTS),
     "panels of made": _sized(*_MADE, size=o.OUTPUTS),
-    "panels of ways": Layout(o.LSTM, 1, o.panels_of_ways, o.lstm_by_panels, o.LONG_ROWS),
-    "rows in registers": Layout(o.DEPTHWISE, 1, lambda weights: weights, o.by_registers, o.PERMUTES),
-    "panels of bytes": Layout(o.CONVOLUTION_BYTES, 2, o.panels_of_bytes, o.conv_bytes_by_panels, o.DOTS),
-    "groups of pairs": Layout(None, 1, o.groups_of_pairs, o.steps_by_groups, o.DOTS, dtype=i8, fits=o.are_bytes),
-    "groups": Layout(o.BYTES, 1, o.groups, o.bytes_by_groups, o.DOTS),
+    "panels of ways": OperandLayout(o.LSTM, 1, o.panels_of_ways, o.lstm_by_panels, o.LONG_ROWS),
+    "rows in registers": OperandLayout(o.DEPTHWISE, 1, lambda weights: weights, o.by_registers, o.PERMUTES),
+    "panels of bytes": OperandLayout(o.CONVOLUTION_BYTES, 2, o.panels_of_bytes, o.conv_bytes_by_panels, o.DOTS),
+    "groups of pairs": OperandLayout(None, 1, o.groups_of_pairs, o.steps_by_groups, o.DOTS, dtype=i8, fits=o.are_bytes),
+    "groups": OperandLayout(o.BYTES, 1, o.groups, o.bytes_by_groups, o.DOTS),
     "pairs": _paired(o.BYTES, 1, o.groups, o.bytes_by_groups),
     "panels of halves": _paired(o.CONVOLUTION_BYTES, 2, o.panels_of_bytes, o.conv_bytes_by_panels),
-    "halves": Layout(None, 2, o.halves, o.conv_bytes_by_halves, o.HALVES, dtype=i16),
-    "transposed": Layout(None, 1, transposed, as_it_lies),
+    "halves": OperandLayout(None, 2, o.halves, o.conv_bytes_by_halves, o.HALVES, dtype=i16),
+    "transposed": OperandLayout(None, 1, transposed, as_it_lies),
 }
 
 
-def permitted(*, winograd: bool, has: Collection[str] = ()) -> Mapping[str, Layout]:
+def permitted(*, winograd: bool, has: Collection[str] = ()) -> Mapping[str, OperandLayout]:
     """The layouts for a processor that has this."""
     return {
         name: each
@@ -134,7 +134,7 @@ class Filling(Thread):
         self._todo: list[tuple[Array, Callable[[Array], Array], Array]] = []
         self._failures: list[BaseException] = []
 
-    def array(self, layout: Layout, source: Array) -> Array:
+    def array(self, layout: OperandLayout, source: Array) -> Array:
         """What will hold an array in a layout, and others may not write to; it does now if its shape is not told."""
         source = layout.given(source)
         if layout.shape is None:
@@ -159,7 +159,7 @@ class Filling(Thread):
             raise self._failures[0]
 
 
-def lay_out(made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str, Layout]) -> LaidOut:
+def lay_out(made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str, OperandLayout]) -> LaidOut:
     """What pays in a program, of these layouts. The values of what is `folded` are known, as those of constants."""
     calls: dict[Call, Call] = {}
     found: dict[tuple[str, Constant], Constant] = {}

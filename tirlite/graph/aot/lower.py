@@ -13,8 +13,8 @@ from tirlite.analysis.integers.array_bounds import ADDRESSABLE
 from tirlite.diag import public
 from tirlite.graph.aot.folding import check_kept, folded_calls
 from tirlite.graph.aot.joined import Join, Joins
-from tirlite.graph.aot.laid_out import Layout, permitted
-from tirlite.graph.aot.names import Names
+from tirlite.graph.aot.laid_out import OperandLayout, permitted
+from tirlite.graph.aot.names import ParameterNames
 from tirlite.graph.aot.operators import OperatorFunctions
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
 from tirlite.graph.extents import is_equal, product
@@ -72,7 +72,7 @@ def lower_program(
     keep: Iterable[Expr] = (),
     *,
     fuse: bool = False,
-    layouts: Mapping[str, Layout] = MappingProxyType({}),
+    layouts: Mapping[str, OperandLayout] = MappingProxyType({}),
 ) -> Lowered:
     """The same of a program, whose order is that of the calls, with constants in these layouts where that pays."""
     functions = OperatorFunctions()
@@ -96,7 +96,7 @@ class _Lowering:
         keep: Iterable[Expr] = (),
         *,
         fuse: bool,
-        layouts: Mapping[str, Layout],
+        layouts: Mapping[str, OperandLayout],
     ) -> None:
         function = made.function
         self.made = made
@@ -105,7 +105,7 @@ class _Lowering:
         self.keep = check_kept(made, keep)
         self.folded = folded_calls(made)
         self.found = extents_found(made)
-        self.names = Names(function.name)
+        self.names = ParameterNames(function.name)
         self.variables = _variables(function)
         self.functions = functions
         self.constants: dict[Constant, Buffer] = {}

@@ -20,7 +20,7 @@ class NameClash(GraphMessage):
     help = "rename one of them: what cannot stand in a name becomes `_`"
 
 
-class Names:
+class ParameterNames:
     """The names of one function that are taken."""
 
     def __init__(self, function: str) -> None:

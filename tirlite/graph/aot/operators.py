@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
 from tirlite.diag import GraphMessage
-from tirlite.graph.aot.laid_out import Filling, Layout, lay_out
+from tirlite.graph.aot.laid_out import Filling, OperandLayout, lay_out
 from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.expr import Call, Constant, Expr, Var as GraphVar
-from tirlite.graph.fuse.finish import Operand, Step, elements_of, finished, why_not
+from tirlite.graph.fuse.finish import FusedStep, Operand, elements_of, finished, why_not
 from tirlite.graph.fuse.groups import Group
 from tirlite.graph.op import Attrs, Op, Sizes
 from tirlite.graph.operators.convolution import Conv
@@ -58,7 +58,7 @@ class OperatorFunctions:
         self._filling: list[Filling] = []
         self._told = 0
 
-    def lay_out(self, made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str, Layout]) -> None:
+    def lay_out(self, made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str, OperandLayout]) -> None:
         """Computes calls of a program by others, where that takes less time, with constants laid out for them."""
         found = lay_out(made, folded, layouts)
         self._instead |= found.calls
@@ -239,22 +239,22 @@ _COMMUTE = ("add", "multiply")
 
 
 @record(eq=False)
-class Steps:
+class GroupSteps:
     """The steps behind the first call, the operands that they take from outside, and what is equal for equal ones."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[FusedStep, ...]
     operands: tuple[Operand, ...]
     outside: list[Expr]
     key: tuple[object, ...]
 
 
-def steps_of(group: Group, made: Program) -> Steps:
+def steps_of(group: Group, made: Program) -> GroupSteps:
     """The steps of a group. Each operand from outside is taken once for all steps that have it under the same axes."""
     values: dict[Expr, int] = {call: number for number, call in enumerate(group.calls)}
     places: dict[tuple[object, ...], int] = {}
     operands: list[Operand] = []
     outside: list[Expr] = []
-    steps: list[Step] = []
+    steps: list[FusedStep] = []
     for call in group.calls[1:]:
         of = elements_of(call)
         assert of is not None
@@ -271,10 +271,10 @@ def steps_of(group: Group, made: Program) -> Steps:
             given.append(~places[part, axes])
         if call.op.name in _COMMUTE:
             given.sort(reverse=True)  # so that a sum with what comes from outside is one, on whichever side that stands
-        steps.append(Step(of.formula, call.dtype, tuple(given)))
+        steps.append(FusedStep(of.formula, call.dtype, tuple(given)))
     told = zip(group.calls[1:], steps, strict=True)
     key = (
         tuple((call.op.name, call.attrs.bits, step.dtype, step.values) for call, step in told),
         tuple((each.dtype, each.axes) for each in operands),
     )
-    return Steps(tuple(steps), tuple(operands), outside, key)
+    return GroupSteps(tuple(steps), tuple(operands), outside, key)

@@ -78,7 +78,7 @@ class _Coalescing:
         self.taken = {step.name for step in walk(routine.body) if isinstance(step, AllocStorage)}
         self.numbers = count()
         # For each scope its memories, in each the pools of the plan, with a storage that lies there.
-        self.pools: dict[Scope, dict[str, dict[str, Storage]]] = {}
+        self.pools: dict[Scope, dict[str, dict[str, StorageUse]]] = {}
         for name, storage in storages(routine).items():
             if storage.size is not None:
                 memories = self.pools.setdefault(storage.scope, {})
@@ -172,7 +172,7 @@ class Scope(NamedTuple):
 
 
 @record(eq=False)
-class Storage:
+class StorageUse:
     """What is known of a storage: `size` is None where it is not known, or not bounded, when its scope is entered."""
 
     alloc: AllocStorage
@@ -182,7 +182,7 @@ class Storage:
     memory: str
 
 
-def storages(routine: Routine) -> Mapping[str, Storage]:
+def storages(routine: Routine) -> Mapping[str, StorageUse]:
     """The storages of a routine, by name, in the order of allocation."""
     walk = _Walk(routine)
     run(walk.body(routine.body, Scope()))
@@ -204,7 +204,7 @@ def storage_problem(routine: Routine) -> Problem:
     return Problem(requests, tuple(Pool(memory) for memory in dict.fromkeys(each.memory for each in known)))
 
 
-def _request(storage: Storage) -> Request:
+def _request(storage: StorageUse) -> Request:
     alloc = storage.alloc
     assert storage.size is not None
     pools, kind = (storage.memory,), str(alloc.dtype)
@@ -266,9 +266,9 @@ class _Walk:
         device = f" @ {step.device}" if step.device else ""
         return f"{self.scopes[scope]} {step.dtype}{device} align {step.alignment}"
 
-    def finished(self) -> Mapping[str, Storage]:
+    def finished(self) -> Mapping[str, StorageUse]:
         return {
-            name: Storage(alloc, scope, size, (self.first.get(name, self.last[name]), self.last[name] + 1), memory)
+            name: StorageUse(alloc, scope, size, (self.first.get(name, self.last[name]), self.last[name] + 1), memory)
             for name, (alloc, scope, size, memory) in self.found.items()
         }
 

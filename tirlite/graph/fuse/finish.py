@@ -155,7 +155,7 @@ class Operand:
 
 
 @record(eq=False)
-class Step:
+class FusedStep:
     """`formula` of values: number 0 is what the function stores, 1 what the first step makes; ~0 is operand 0."""
 
     formula: Formula
@@ -193,7 +193,7 @@ def _is_whole(view: View) -> bool:
     return getattr(view.byte_offset, "value", None) == 0 and view.buffer.dtype == view.source.dtype
 
 
-def finished(func: PrimFunc, name: str, operands: Sequence[Operand], steps: Sequence[Step]) -> PrimFunc | None:
+def finished(func: PrimFunc, name: str, operands: Sequence[Operand], steps: Sequence[FusedStep]) -> PrimFunc | None:
     """`func` with the operands of the steps behind its own, which stores what the last step makes.
 
     None where extents over dims do not tell which element of an operand a store is about.
@@ -209,7 +209,7 @@ def finished(func: PrimFunc, name: str, operands: Sequence[Operand], steps: Sequ
 
 
 class _Finish:
-    def __init__(self, func: PrimFunc, operands: Sequence[Operand], steps: Sequence[Step]) -> None:
+    def __init__(self, func: PrimFunc, operands: Sequence[Operand], steps: Sequence[FusedStep]) -> None:
         (old,) = func.outputs
         self.steps = steps
         self.result = Buffer(old.name, steps[-1].dtype, old.shape)

@@ -12,9 +12,9 @@ from tirlite.driver.front import KnownFront
 from tirlite.driver.manifest import Known
 from tirlite.graph.aot.laid_out import LAYOUTS
 from tirlite.graph.expr import Constant, FunctionNode, callees_first, operands_first
+from tirlite.graph.known.array_locations import ArrayLocation, Unkept, arrays_at, demand_little, kept_place
 from tirlite.graph.known.models import ReadFunction
 from tirlite.graph.known.pickled import written
-from tirlite.graph.known.places import Place, Unkept, arrays_at, demand_little, kept_place
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import tensors
 from tirlite.record import record
@@ -80,7 +80,7 @@ def known_lowered(key: bytes, function: FunctionNode) -> KnownLowered | None:
         head, content, count, names = plain
         own = [each.value for each in _constants(function)]
         constants = {
-            name: _laid(own[at] if at >= 0 else arrays_at([Place(*place)], ())[0], layout)
+            name: _laid(own[at] if at >= 0 else arrays_at([ArrayLocation(*place)], ())[0], layout)
             for name, at, place, layout in names
         }
         made, extents = Head.of_plain(head), _extents(function)

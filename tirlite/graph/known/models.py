@@ -26,9 +26,9 @@ import numpy as np
 
 from tirlite.diag import TirliteError
 from tirlite.graph.function import Function
+from tirlite.graph.known.array_locations import ArrayLocation, Finder, Unkept, arrays_at
 from tirlite.graph.known.import_options import FileUsed, ImportOptions, state_of
 from tirlite.graph.known.pickled import read, written
-from tirlite.graph.known.places import Finder, Place, Unkept, arrays_at
 from tirlite.record import parts_of, record
 from tirlite.runtime.cache import compiler_stamp, find, folder, keep
 from tirlite.target.processor import cpu_text
@@ -72,7 +72,7 @@ class KnownModel:
         try:
             listed, data, spelled = plain
             used = [self._as_listed(name, digest) for name, digest in listed]
-            arrays = arrays_at([Place(*each) for each in spelled], [main, *used])
+            arrays = arrays_at([ArrayLocation(*each) for each in spelled], [main, *used])
             return self._with_content(read(data, arrays), [digest for _, digest in listed])
         except (TypeError, ValueError, AttributeError, OverflowError, OSError, TirliteError):
             return None

@@ -16,7 +16,7 @@ import numpy as np
 
 from tirlite.diag import Span
 from tirlite.graph.expr import FunctionNode
-from tirlite.graph.known.places import Unkept
+from tirlite.graph.known.array_locations import Unkept
 from tirlite.graph.op import OPS, Op, ops_from_elsewhere
 
 if TYPE_CHECKING:

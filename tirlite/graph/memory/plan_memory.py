@@ -79,16 +79,16 @@ class FreeList:
             token.size = maximum(token.size, size)
         return token
 
-    def _constant(self, size: int, suits: Callable[[Token], bool]) -> _Place | None:
+    def _constant(self, size: int, suits: Callable[[Token], bool]) -> _FreeEntry | None:
         begin = bisect_left(self.constant, (size // self.match_range,))
         middle = bisect_left(self.constant, (size,))
         end = bisect_right(self.constant, size * self.match_range, key=lambda entry: entry[0])
         for place in (*range(middle, end), *range(middle - 1, begin - 1, -1)):
             if suits(self.constant[place][2]):
-                return _Place(self, place)
+                return _FreeEntry(self, place)
         return self._first(lambda token: is_at_most(size, token.size), suits)
 
-    def _symbolic(self, size: Size, suits: Callable[[Token], bool]) -> _Place | None:
+    def _symbolic(self, size: Size, suits: Callable[[Token], bool]) -> _FreeEntry | None:
         found = self._first(lambda token: token.size == size, suits)
         found = found or self._first(lambda token: is_equal(token.size, size), suits)
         found = found or self._first(lambda token: is_at_most(size, token.size), suits)
@@ -96,19 +96,19 @@ class FreeList:
             return found
         for place, (room, _, token) in enumerate(self.constant):
             if suits(token) and is_at_most(size, room):
-                return _Place(self, place)
+                return _FreeEntry(self, place)
         smaller = self._first(lambda token: is_at_most(token.size, size), suits)
         return smaller or self._first(lambda _: True, suits)
 
-    def _first(self, fits: Callable[[Token], bool], suits: Callable[[Token], bool]) -> _Place | None:
+    def _first(self, fits: Callable[[Token], bool], suits: Callable[[Token], bool]) -> _FreeEntry | None:
         """The place of the symbolic storage that has been free for longest among those that fit."""
         for place, token in enumerate(self.symbolic):
             if suits(token) and fits(token):
-                return _Place(self, len(self.constant) + place)
+                return _FreeEntry(self, len(self.constant) + place)
         return None
 
 
-class _Place(NamedTuple):
+class _FreeEntry(NamedTuple):
     """A place in a list: symbolic storages stand behind those of constant size."""
 
     free: FreeList

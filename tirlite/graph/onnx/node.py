@@ -32,7 +32,7 @@ class Unsupported(Exception):  # it says why a node has no counterpart; the user
 
 
 @record(eq=False)
-class Body:
+class Subgraph:
     """A graph that is an attribute: of an If, a Loop, a Scan. `proto` is a GraphProto."""
 
     proto: Any
@@ -122,10 +122,10 @@ class Node:
         """A list of strings, or None."""
         return tuple(self._of(name, (), tuple)) if name in self.attributes else None
 
-    def body(self, name: str) -> Body:
+    def body(self, name: str) -> Subgraph:
         """A graph."""
         found = self.attributes.get(name)
-        if not isinstance(found, Body):
+        if not isinstance(found, Subgraph):
             raise Unsupported(f"attribute `{name}` is not a graph")
         return found
 

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 from tirlite.diag import GraphMessage, Message, Source, Span, TirliteError
 from tirlite.graph.builder.builder import Builder
-from tirlite.graph.demands import Mark
+from tirlite.graph.demands import Checkpoint
 from tirlite.graph.expr import BranchTypes, Expr
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.folding import Folding
 from tirlite.graph.onnx.narrow import NarrowType, NarrowValue
-from tirlite.graph.onnx.node import MALFORMED, Body, Node, Unsupported, narrow_kind, reason_of
+from tirlite.graph.onnx.node import MALFORMED, Node, Subgraph, Unsupported, narrow_kind, reason_of
 from tirlite.graph.onnx.standard import has_standard_function, standard_function, unlike_inputs
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.op import BadAttribute, OperandCount, OperandType, ShapeMismatch, ShapeUndecided
@@ -59,7 +59,7 @@ def _value(proto: Any, read: TensorReader, span: Span | None) -> object:
     if kind == _TENSOR:
         return read.constant(proto.t, proto.t.name, span)
     if kind == _GRAPH:
-        return Body(proto.g)
+        return Subgraph(proto.g)
     if kind == _FLOATS:
         return tuple(map(float, proto.floats))
     if kind == _INTS:
@@ -183,7 +183,7 @@ class Translation:
         """The extent that has the value of a single integer in each call, where there is one by now."""
         return self._found.get(self.fold(self.b.reshape(value, ())))
 
-    def inside(self, body: Body, operands: Sequence[Expr], node: Node, *, runs: bool = False) -> list[Expr]:
+    def inside(self, body: Subgraph, operands: Sequence[Expr], node: Node, *, runs: bool = False) -> list[Expr]:
         """The results of the graph in an attribute, which sees all names around it.
 
         With `runs` it runs whenever the node does. Raises Unsupported where something in it has no counterpart, which
@@ -302,11 +302,11 @@ class Translation:
         outputs = tuple(proto.output)
         return Node(proto.op_type, domain, version, proto.name, operands, outputs, attributes, span, proto, kinds)
 
-    def mark(self) -> tuple[Mark, int, int]:
+    def mark(self) -> tuple[Checkpoint, int, int]:
         """What was noted so far, for `back_to`."""
         return self.b.demands.mark(), len(self.missing), len(self.refused)
 
-    def back_to(self, mark: tuple[Mark, int, int]) -> None:
+    def back_to(self, mark: tuple[Checkpoint, int, int]) -> None:
         """Forgets what was noted since: for a part of the model that is left out after all."""
         asked, missing, refused = mark
         self.b.demands.back_to(asked)

@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tirlite.graph.known.places import Place, arrays_at
+from tirlite.graph.known.array_locations import ArrayLocation, arrays_at
 from tirlite.graph.onnx.narrow import DTYPES
 from tirlite.runtime.artifact.line_table import unsigned
 
@@ -40,14 +40,14 @@ class Weights:
 
     def arrays(self, tensors: Sequence[Any]) -> dict[str, Array]:
         """The elements of tensors by name, not to be written to; data of another length than theirs are given back."""
-        places: dict[str, Place] = {}
+        places: dict[str, ArrayLocation] = {}
         for tensor, (offset, size) in zip(tensors, self._taken, strict=True):
             if not size:
                 continue
             dims, dtype = tuple(tensor.dims), DTYPES.get(tensor.data_type)
             is_alone = tensor.name not in places and not tensor.data_location and all(extent > 0 for extent in dims)
             if is_alone and dtype is not None and prod(dims) * dtype.stored.itemsize == size:
-                places[tensor.name] = Place(dtype.stored.newbyteorder("<").str, dims, 0, offset)
+                places[tensor.name] = ArrayLocation(dtype.stored.newbyteorder("<").str, dims, 0, offset)
             else:
                 tensor.raw_data = self._data[offset : offset + size]
         return dict(zip(places, arrays_at(list(places.values()), [self._data]), strict=True))

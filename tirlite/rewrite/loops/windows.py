@@ -30,7 +30,7 @@ _PLAIN = (Store, Let, For, IfThenElse, SeqStmt, Allocate)
 
 
 @record(eq=False)
-class _Window:
+class _CounterRange:
     """Which numbers a new counter has, in steps of 1, what the old one is of it, and what else that must meet."""
 
     start: int
@@ -42,7 +42,7 @@ class _Window:
 
 def rewritten(facts: Facts) -> PrimFunc:
     """The function with loops over windows that count from where these lie, see `TightenLoops`."""
-    found: dict[Var, _Window] = {}
+    found: dict[Var, _CounterRange] = {}
     lets = values_of(let for let in statements_of(facts.func.body, Let) if let.var.dtype == i64)
     for around in statements_of(facts.func.body, For):
         if around.step == 1:
@@ -67,7 +67,7 @@ def rewritten(facts: Facts) -> PrimFunc:
     return Simplify()(Normalize()(rewrite(facts.func, {For: moved})))
 
 
-def _window(loop: For, around: For, facts: Facts, lets: Mapping[Var, Expr]) -> _Window | None:
+def _window(loop: For, around: For, facts: Facts, lets: Mapping[Var, Expr]) -> _CounterRange | None:
     """The window that a loop goes over, which moves with the counter of one around; None where there is none."""
     start, stop = (substitute(end, lets) for end in (loop.start, loop.stop))
     lows, highs = ([*_operands(start, Max)], [*_operands(stop, Min)]) if loop.step == 1 else ([start], [stop])
@@ -89,7 +89,7 @@ def _window(loop: For, around: For, facts: Facts, lets: Mapping[Var, Expr]) -> _
             return None
         if loop.step != 1:
             value = Add(base, Add(Mul(counter, const(loop.step, i64)), const(first, i64)))
-            return _Window(0, const(trips, i64), counter, value, [])
+            return _CounterRange(0, const(trips, i64), counter, value, [])
         end: Expr = const(first + length, i64)
     elif loop.step != 1 or len(lows) + len(highs) > 2:
         return None
@@ -97,7 +97,7 @@ def _window(loop: For, around: For, facts: Facts, lets: Mapping[Var, Expr]) -> _
         end = shifted(facts.extents.expr(length), first)
     conditions: list[Expr] = [GE(loop.var, each) for each in lows if each is not low]
     conditions += [LT(loop.var, each) for each in highs if each is not high]
-    return _Window(first, end, counter, Add(base, counter), conditions)
+    return _CounterRange(first, end, counter, Add(base, counter), conditions)
 
 
 def _operands(end: Expr, kind: type[Max | Min]) -> Iterator[Expr]:

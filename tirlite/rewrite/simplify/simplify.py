@@ -17,7 +17,7 @@ from tirlite.ir.stmt import Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt
 from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import walk
 from tirlite.record import record
-from tirlite.rewrite.simplify.place import Place
+from tirlite.rewrite.simplify.program_point import ProgramPoint
 from tirlite.rewrite.simplify.rules import RULES
 
 
@@ -36,7 +36,7 @@ class Simplify:
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         while True:
-            walk = _Walk(Place(func))
+            walk = _Walk(ProgramPoint(func))
             body = walk.block(func.body)
             if body is func.body:
                 return func
@@ -60,7 +60,7 @@ def simplified(root: SeqStmt | Expr) -> SeqStmt | Expr:
     free = tuple(dict.fromkeys(node for node in nodes if isinstance(node, Var) and node not in bound))
     while True:
         func = PrimFunc("f", free, root if isinstance(root, SeqStmt) else SeqStmt(()))
-        inside = _Walk(Place(func))
+        inside = _Walk(ProgramPoint(func))
         after: SeqStmt | Expr = inside.block(root) if isinstance(root, SeqStmt) else inside.expression(root)
         if after is root:
             return root
@@ -68,27 +68,27 @@ def simplified(root: SeqStmt | Expr) -> SeqStmt | Expr:
 
 
 class _Walk:
-    """One walk over a function or an expression, with the place that it is at.
+    """One walk over a function or an expression, with the point that it is at.
 
     It `tells_more` where what has changed may tell of other statements: a bound, a condition, what a name stands for.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, point: ProgramPoint) -> None:
+        self._point = point
         self.tells_more = False
 
     def block(self, body: SeqStmt) -> SeqStmt:
         return run(self._block(body))
 
     def expression(self, expr: Expr) -> Expr:
-        self._place.begin()
+        self._point.begin()
         return run(self._settled(expr))
 
     def _block(self, body: SeqStmt) -> Steps[SeqStmt]:
         done: list[Stmt] = []
         is_same = True
         for stmt in body.stmts:
-            self._place.begin()
+            self._point.begin()
             rule = _STATEMENTS.get(type(stmt), _Walk._other)
             after: tuple[Stmt, ...] = yield rule(self, stmt)
             is_same = is_same and len(after) == 1 and after[0] is stmt
@@ -110,7 +110,7 @@ class _Walk:
     def _let(self, stmt: Let) -> Steps[tuple[Stmt, ...]]:
         after: tuple[Stmt, ...] = yield self._other(stmt)
         assert isinstance(after[0], Let)
-        self._place.define(stmt.var, after[0].value)
+        self._point.define(stmt.var, after[0].value)
         return after
 
     def _assert(self, stmt: Assert) -> Steps[tuple[Stmt, ...]]:
@@ -125,10 +125,10 @@ class _Walk:
             return self._instead(*(stmt.then_body if condition.value else stmt.else_body).stmts)
         bodies = []
         for body, holds in ((stmt.then_body, True), (stmt.else_body, False)):
-            with self._place.inside():
-                self._place.assume(condition, holds=holds)
+            with self._point.inside():
+                self._point.assume(condition, holds=holds)
                 bodies.append((yield self._block(body)))
-        if not any(body.stmts for body in bodies) and not self._place.risks[condition]:
+        if not any(body.stmts for body in bodies) and not self._point.risks[condition]:
             return self._instead()
         if condition is stmt.condition and bodies == [stmt.then_body, stmt.else_body]:
             return (stmt,)
@@ -140,22 +140,22 @@ class _Walk:
         return self._instead() if isinstance(after[0].condition, IntImm) and not after[0].condition.value else after
 
     def _for(self, stmt: For) -> Steps[tuple[Stmt, ...]]:
-        place = self._place
+        point = self._point
         start: Expr = yield self._settled(stmt.start)
         stop: Expr = yield self._settled(stmt.stop)
         self._note_change((start, stmt.start), (stop, stmt.stop))
-        is_plain = stmt.kind is not ForKind.THREAD and not (place.risks[start] or place.risks[stop])
-        first, last = place.size(start), place.size(stop)
-        if is_plain and place.is_exact(first) and place.is_exact(last):
+        is_plain = stmt.kind is not ForKind.THREAD and not (point.risks[start] or point.risks[stop])
+        first, last = point.size(start), point.size(stop)
+        if is_plain and point.is_exact(first) and point.is_exact(last):
             length = stmt.distance(first, last)
-            if place.proves(-length):
+            if point.proves(-length):
                 return self._instead()
-            if place.proves(length - 1) and place.proves(abs(stmt.step) - length):
+            if point.proves(length - 1) and point.proves(abs(stmt.step) - length):
                 if isinstance(start, Var | IntImm):
                     return self._instead(*substitute(stmt.body, {stmt.var: start}).stmts)
                 return self._instead(Let(stmt.var, start, span=stmt.span), *stmt.body.stmts)
-        with place.inside():
-            place.enter(stmt)
+        with point.inside():
+            point.enter(stmt)
             body: SeqStmt = yield self._block(stmt.body)
         if is_plain and not body.stmts:
             return self._instead()
@@ -173,11 +173,11 @@ class _Walk:
 
     def _tell_the_same(self, one: Expr, other: Expr) -> bool:
         """Whether nothing is known by one way to write a number or a condition that is not known by another one."""
-        place = self._place
+        point = self._point
         if one.dtype == bool_:
-            told = (([*place.implied(each, holds=holds)] for each in (one, other)) for holds in (True, False))
+            told = (([*point.implied(each, holds=holds)] for each in (one, other)) for holds in (True, False))
             return all(mine == its for mine, its in told)
-        return one.dtype == i64 and place.size(one) == place.size(other)
+        return one.dtype == i64 and point.size(one) == point.size(other)
 
     def _settled(self, node: Node) -> Steps[Expr]:
         """What becomes of an expression once no further look changes it."""
@@ -189,7 +189,7 @@ class _Walk:
     def _expr(self, node: Node) -> Steps[Expr]:
         assert isinstance(node, Expr)
         expr: Expr = node
-        place = self._place
+        point = self._point
         if type(expr) in _SHORT_CIRCUITS and not (isinstance(expr, Call) and expr.op is not Op.IF_THEN_ELSE):
             expr = yield self._guarded(expr)
         elif children := expr.children():
@@ -197,13 +197,13 @@ class _Walk:
             for child in children:
                 done.append((yield self._expr(child)))
                 if isinstance(expr, LetExpr) and child is expr.value:
-                    place.define(expr.var, done[0])
+                    point.define(expr.var, done[0])
             expr = _with_parts(expr, done)
-        place.note(expr)
+        point.note(expr)
         rule = RULES.get(type(expr)) if expr.dtype.lanes == 1 else None
-        after = expr if rule is None else rule(expr, place)
+        after = expr if rule is None else rule(expr, point)
         if after is not expr:
-            place.note_all(after)
+            point.note_all(after)
         return after
 
     def _guarded(self, expr: Expr) -> Steps[Expr]:
@@ -212,8 +212,8 @@ class _Walk:
         condition: Expr = yield self._expr(first)
         done = [condition]
         for part, holds in zip(rest, (not isinstance(expr, Or), False), strict=False):
-            with self._place.inside():
-                self._place.assume(condition, holds=holds)
+            with self._point.inside():
+                self._point.assume(condition, holds=holds)
                 done.append((yield self._expr(part)))
         return _with_parts(expr, done)
 

@@ -1,8 +1,8 @@
-"""Vectorizes loops whose iterations depend on each other, with vectors no longer than the distance between these.
+"""Vectorizes loops with dependences between iterations, by vectors no longer than the dependence distance.
 
-LLVM proves only that iterations are independent, or dependent at a constant distance. So it does not vectorize loops
-that work on both ends of an array, as those that reverse it in place, or at a distance known at run time, as
-`x[i] += x[i - k]`. In loops that update each second element in place, it would gather and scatter.
+LLVM handles independent iterations and constant distances. It does not vectorize loops that work on both ends of an
+array, such as a reversal in place, nor distances known at run time, as in `x[i] += x[i - k]`; loops that update every
+second element in place it would vectorize by gathers and scatters.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import accesses_in, loads_in, mentions, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.vectors.by_vectors import widths_of
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, held
+from tirlite.rewrite.vectors.vector_loops import widths_of
 from tirlite.target import Processor
 
-# The lanes of the narrowest vectors: rows of a few columns are made of these.
+# The lanes of the narrowest vectors, for rows of a few columns.
 _FEWEST = 4
-# Elements of so many bytes are shuffled as fast as they come, of which each second or third is stored.
+# For elements of this many bytes, shuffles that pick every second or third one keep up with loads and stores.
 _WORD = 4
 _MOST_SKIPPED = 3
 
 
 def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ...] | None:
-    """What stands in the place of an innermost loop of stores and lets; None where that is to stay.
+    """The statements that replace an innermost loop of stores and lets; None if the loop stays.
 
-    One vector loads before it stores. So an iteration may load what a later one stores; what an earlier one has stored,
-    only if no vector holds both. In a loop that skips elements, none may load what another one stores.
+    A vector loads before it stores. So an iteration may load what a later one stores, but what an earlier one stored
+    only if no vector holds both. In a loop with a stride, iterations must be independent.
     """
     most, few = widths_of(loop, processor, holds=True)
     if abs(loop.step) > 1:
@@ -56,7 +56,7 @@ def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ..
 
 
 def _skips_few(loop: For) -> bool:
-    """Whether iterations go along rows of words, from each element to one that shuffles reach."""
+    """Whether iterations go along rows of words with a stride small enough for shuffles."""
     nodes = [*accesses_in(loop.body)]
     are_words = all(each.buffer.dtype.bytes >= _WORD for each in nodes)
     rows = [each.indices for each in nodes if each.indices]
@@ -69,7 +69,7 @@ def _is_apart(distance: Expr, lanes: int) -> Expr:
 
 
 def _distances(loop: For, facts: Facts) -> list[Expr] | None:
-    """By how many iterations what is loaded is stored later; None where that is not the same throughout."""
+    """After how many iterations each loaded element is stored; None if that is not constant throughout the loop."""
     found: list[Expr] = []
     written = {facts.definitions.root(stmt.buffer) for stmt in statements_of(loop.body, Store)}
     for each in facts.carried_by(loop, by_statement=True):
@@ -90,7 +90,7 @@ def _distances(loop: For, facts: Facts) -> list[Expr] | None:
 
 
 def _distance(loop: For, store: Store, load: Load) -> Expr | None:
-    """By how many iterations a store comes to what is loaded later than the load."""
+    """After how many iterations the store reaches the element that the load reads; None if that is not constant."""
     if load.buffer is not store.buffer or not load.indices:
         return None
     if not are_equal(load.indices[:-1], store.indices[:-1]):
@@ -107,7 +107,7 @@ def _distance(loop: For, store: Store, load: Load) -> Expr | None:
 
 
 def _vectors(loop: For, widths: Iterable[int]) -> Iterator[Stmt]:
-    """Loops over vectors of as many lanes as there are, then of fewer, and what is left in order. Raises NotVector."""
+    """Loops over vectors of these widths, from the widest on, and a scalar loop over the rest. Raises NotVector."""
     step, start, stop = const(loop.step, i64), loop.start, loop.stop
     apart = Sub(Max(stop, start), start) if loop.step > 0 else Sub(start, Min(start, stop))
     passed: Expr = Max(apart, const(0, i64))

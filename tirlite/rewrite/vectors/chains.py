@@ -1,7 +1,7 @@
-"""Has the iterations of a reduction update several results in turn, where each would wait for the one before it.
+"""Splits a reduction into several accumulators, updated in turn, so that latencies of updates overlap.
 
-`s = s + a[i, j] * b[i, j]` over rows `i`, with `s` a vector of columns or a scalar, has a latency of some cycles for
-each row, in which a processor could compute several.
+In `s = s + a[i, j] * b[i, j]` over rows `i`, with `s` a scalar or a vector of columns, each row waits for the one
+before; a processor could compute several meanwhile.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import held, last_whole
 
-# This many results take the place of one of up to this many vectors. More of these keep a processor busy by themselves.
+# The accumulators of one result, which has up to this many vectors; more vectors hide the latency by themselves.
 _NUMBER = 4
 _MOST_VECTORS = 2
-# A loop is as long as this many rounds of it, and has no more nodes than that.
+# A loop must run for this many rounds of the accumulators, and have no more nodes than this.
 _ROUNDS = 2
 _MOST_NODES = 100
-# The elements of a result that stands in registers.
+# The most elements of a result that is kept in registers.
 _MOST_ELEMENTS = 256
 
 
 def in_chains(loop: For, vector_bytes: int) -> tuple[Stmt, ...] | None:
-    """What replaces a reduction, which is in order from there on; None where that is to stay whole."""
+    """The serial loops that replace a reduction; None if it keeps one accumulator."""
     updates = _updates(loop)
     if not updates:
         return None
@@ -44,7 +44,7 @@ def in_chains(loop: For, vector_bytes: int) -> tuple[Stmt, ...] | None:
 
 
 def _updates(loop: For) -> list[Update]:
-    """What the iterations combine into small results; nothing where they do something else, or in another form."""
+    """The updates of small results that make up the loop; none if it does anything else."""
     stmts = loop.body.stmts
     stores = [stmt for stmt in stmts if isinstance(stmt, Store)]
     if loop.step != 1 or has_check(loop) or has_much_to_do(loop):
@@ -60,7 +60,7 @@ def _updates(loop: For) -> list[Update]:
 
 
 def _waits(store: Store, moving: set[object]) -> bool:
-    """Whether all iterations store to the same elements of a small array, of which other iterations wait."""
+    """Whether each iteration waits for the one before: all update the same elements of a small local array."""
     buffer, kind = store.buffer, store.value.dtype
     if buffer.scope != "local" or buffer.volatile or not (kind.is_float or kind.lanes > 1):
         return False
@@ -82,7 +82,7 @@ def _by_turns(loop: For, updates: list[Update]) -> Iterator[Stmt]:
 
 
 def _many(loop: For, updates: list[Update], whole: Expr) -> Iterator[Stmt]:
-    """The loop over this many iterations at once up to `whole`, between the start and the end of their results."""
+    """The unrolled loop up to `whole`, with the accumulators initialized before it and combined after it."""
     results: list[list[Load]] = [[] for _ in updates]
     copies = [Substitution({loop.var: folded(Add(loop.var, const(at, i64)))}, {}) for at in range(1, _NUMBER)]
     for update, loads in zip(updates, results, strict=True):

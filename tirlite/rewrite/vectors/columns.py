@@ -1,8 +1,8 @@
-"""Columns are lanes that each go along a row of their own in memory: tiles of rows are transposed in registers.
+"""Vectorizes loops whose lanes each go along a row of their own: tiles of rows are transposed in registers.
 
-Where an inner loop loads the next element of its row in each iteration, the lanes of one vector lie far apart. So a
-square tile is loaded row by row and transposed in registers: each row is interleaved with the one half of the tile
-further on, as often as the number of rows can be halved.
+If an inner loop loads the next element of its row in each iteration, the lanes of one vector lie far apart in memory.
+So a square tile is loaded row by row and transposed: rows are interleaved with those half the tile further on, log2 of
+the number of rows times.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ from tirlite.rewrite.vectors.lanes import MOST_APART, Lanes, NotVector, held, is
 from tirlite.rewrite.vectors.partials import is_short
 from tirlite.target import Processor
 
-# What tiles hold: where lanes serve loops in order, floats alone, as LLVM sums integers by itself.
+# The types of tiles. For loops in order, floats alone: LLVM vectorizes sums of integers by itself.
 IN_ORDER = (f32, f64)
-# A processor has some rows of fewer columns under way at once, and so does not wait for what goes in order in them.
+# With fewer columns than this, a processor overlaps several rows, so their latencies are hidden anyway.
 _FEWEST_COLUMNS = 32
-# A tile of one column takes longer to be turned over than its elements one by one.
+# Transposing a tile of a single column is slower than loading its elements one by one.
 _FEWEST_TURNED = 2
-# The bytes of elements that every processor with masks loads as a vector under one.
+# The bytes of elements for which every processor with masks has masked loads.
 _MASKED = (4, 8)
 TURNED = (f32, f64, i8, u8, i16, u16, i32, u32, i64, u64)
 
 
 @record(eq=False)
-class _Tile:
-    """What one iteration loads in a loop over `along`, and where the lanes find it from `begin` on."""
+class _RowTile:
+    """A load in a loop over `along`, and the buffer with the transposed tile, which begins at `begin`."""
 
     load: Load
     along: Var
@@ -75,10 +75,10 @@ class Memory:
 
 
 class Columns(Lanes):
-    """Lanes of a loop over `var`, from its value `first` on, of which some load along rows.
+    """Lanes of a loop over `var`, from its value `first` on, some of which load along rows.
 
-    `is_steady` says of a buffer that nothing writes it while the loop runs. Tiles are of these `dtypes`. Where
-    `stores_rows`, loops inside may store along rows, too, in the way that `processor` does best.
+    `is_steady` says of a buffer that nothing writes it while the loop runs. `dtypes` are those of tiles. With
+    `stores_rows`, inner loops may store along rows as well, in the way that suits `processor`.
     """
 
     def __init__(
@@ -100,8 +100,8 @@ class Columns(Lanes):
         self.dtypes = dtypes
         self.processor = processor
         self.stores_rows = stores_rows
-        self.tiles: list[_Tile] = []
-        self.outgoing: list[_Tile] = []
+        self.tiles: list[_RowTile] = []
+        self.outgoing: list[_RowTile] = []
         # Elements that lie apart and stand still in loops inside, and what collects those of all lanes.
         self.collected: list[tuple[Load, Buffer]] = []
         self.before: list[Stmt] = []
@@ -132,7 +132,7 @@ class Columns(Lanes):
         return super().statement(stmt)
 
     def _stored(self, stmt: Store) -> Stmt:
-        """A store of a vector, or single stores from a buffer with the values of all lanes."""
+        """A store of a vector, or scalar stores from a buffer with the values of all lanes."""
         try:
             return super().statement(stmt)
         except NotVector:
@@ -154,7 +154,7 @@ class Columns(Lanes):
         return Buffer(f"{buffer.name}.lanes", buffer.dtype, (const(self.lanes, i64),), "local")
 
     def _is_known(self, node: Load | Store, inside: set[object]) -> bool:
-        """Whether an element follows from the iteration alone, of those that differ, and does not lie beside others."""
+        """Whether the index depends on no varying name but the iteration, and lanes are not adjacent."""
         nodes = [*walk(*node.indices)]
         names = {each for each in nodes if isinstance(each, Var)}
         is_plain = node.buffer.dtype.lanes == 1 and not node.buffer.volatile
@@ -196,8 +196,8 @@ class Columns(Lanes):
             return self._from_stage(load)
         return Load(tile.buffer, self._place_in(tile))
 
-    def _place_in(self, tile: _Tile) -> tuple[Expr, ...]:
-        """The vector of what all lanes have in a tile in one iteration."""
+    def _place_in(self, tile: _RowTile) -> tuple[Expr, ...]:
+        """The indices in a tile of the elements that all lanes load in one iteration."""
         return folded(Sub(tile.along, tile.begin)), self._lane_numbers(const(0, i64))
 
     def _stores_along_rows(self, loop: For) -> list[Load]:
@@ -252,7 +252,7 @@ class Columns(Lanes):
         following = folded(Add(at, const(self.lanes, i64)))
         tail = count.value % self.lanes if isinstance(count, IntImm) else None
         if tail != 0 and all(element.dtype.bytes in _MASKED for element in (*loads, *stores)):
-            # What is done with a tile is long, and need not stand there twice.
+            # The body is long code, so it is written once, with a mask.
             part = self._part(loop, loads, stores, at, folded(Min(following, loop.stop)))
             yield For(at, loop.start, loop.stop, part, step=self.lanes, span=loop.span)
             return
@@ -267,7 +267,7 @@ class Columns(Lanes):
             yield IfThenElse(LT(middle, loop.stop), part, SeqStmt())
 
     def _part(self, loop: For, loads: list[Load], stores: list[Load], begin: Expr, end: Expr) -> SeqStmt:
-        """A tile of which a part may lie beyond the end."""
+        """A tile that may reach beyond the end, under a mask."""
         there = LT(self._lane_numbers(begin), self.spread(loop.stop))
         on = Var("left", there.dtype)
         return SeqStmt((Let(on, there), *self._tile(loop, loads, stores, begin, end, on)))
@@ -283,7 +283,7 @@ class Columns(Lanes):
         for elements, tiles in ((loads, self.tiles), (stores, self.outgoing)):
             for element in elements:
                 shape = (const(self.lanes, i64), const(self.lanes, i64))
-                tile = _Tile(
+                tile = _RowTile(
                     element, loop.var, Buffer(f"{element.buffer.name}.columns", element.dtype, shape, "local"), begin
                 )
                 yield Allocate(tile.buffer, span=loop.span)
@@ -296,17 +296,17 @@ class Columns(Lanes):
         del self.tiles[outer[0] :]
         del self.outgoing[outer[1] :]
 
-    def _loaded(self, tile: _Tile, on: Expr | None) -> Iterator[Stmt]:
+    def _loaded(self, tile: _RowTile, on: Expr | None) -> Iterator[Stmt]:
         rows: list[Expr] = [Load(tile.load.buffer, indices) for indices in self._rows(tile, 0, 0, self.lanes, on)]
         columns = yield from turned_over(rows)
         for number, column in enumerate(columns):
             yield Store(tile.buffer, (const(number, i64), self._lane_numbers(const(0, i64))), column)
 
-    def _stored_back(self, tile: _Tile, stop: Expr, on: Expr | None) -> Iterator[Stmt]:
+    def _stored_back(self, tile: _RowTile, stop: Expr, on: Expr | None) -> Iterator[Stmt]:
         if on is None:
             yield from self._by_blocks(tile, stop, None)
             return
-        # Elements that are too narrow for masks are stored lane by lane anyway.
+        # Elements too narrow for masks are stored lane by lane anyway.
         if self.processor.masks_stores_slowly and self.processor.has_masks(tile.load.dtype.bytes):
             part = SeqStmt((self._one_by_one(tile, stop),))
         else:
@@ -318,10 +318,10 @@ class Columns(Lanes):
         """The rows and columns of the blocks that are transposed before they are stored."""
         return min(self.lanes, self.processor.interleaved_bytes // element.dtype.bytes)
 
-    def _by_blocks(self, tile: _Tile, stop: Expr, on: Expr | None) -> Iterator[Stmt]:
-        """Stores the rows of a tile, or those `on`, by blocks: some processors interleave only narrow vectors.
+    def _by_blocks(self, tile: _RowTile, stop: Expr, on: Expr | None) -> Iterator[Stmt]:
+        """Stores the rows of a tile by blocks, under a mask if `on`: some processors interleave only narrow vectors.
 
-        Loaded tiles are transposed as a whole: the inner loop would wait for vectors that were stored in parts.
+        Loaded tiles are transposed as a whole: vectors stored in parts would stall the loads of the inner loop.
         """
         side = self.side_of(tile.load)
         for row in range(0, self.lanes, side):
@@ -334,18 +334,18 @@ class Columns(Lanes):
                 places = self._rows(tile, row, column, side, on)
                 yield from (Store(tile.load.buffer, at, value) for at, value in zip(places, rows, strict=True))
 
-    def _one_by_one(self, tile: _Tile, stop: Expr) -> Stmt:
+    def _one_by_one(self, tile: _RowTile, stop: Expr) -> Stmt:
         """Stores the existing elements of the rows of a tile one by one, without masks."""
         lane, at = Var("lane"), Var(tile.along.name)
         place = {self.var: folded(Add(self.first, lane)), tile.along: at}
         indices = tuple(folded(substitute(index, place)) for index in tile.load.indices)
         store = Store(tile.load.buffer, indices, Load(tile.buffer, (folded(Sub(at, tile.begin)), lane)))
         lanes = For(lane, const(0, i64), const(self.lanes, i64), SeqStmt((store,)))
-        # That it ends in the tile is said so that code generation sees it: LLVM would take its time for vectors.
+        # The bound shows code generation that the loop is short: LLVM need not vectorize it.
         end = Min(folded(Add(tile.begin, const(self.lanes, i64))), stop)
         return For(at, tile.begin, end, SeqStmt((lanes,)))
 
-    def _rows(self, tile: _Tile, first: int, column: int, side: int, on: Expr | None) -> Iterator[tuple[Expr, ...]]:
+    def _rows(self, tile: _RowTile, first: int, column: int, side: int, on: Expr | None) -> Iterator[tuple[Expr, ...]]:
         """The indices of the parts of this many rows, from a first one and a column of a tile on."""
         begin = folded(Add(tile.begin, const(column, i64)))
         for lane in range(first, first + side):
@@ -358,10 +358,10 @@ class Columns(Lanes):
 def by_columns(
     loop: For, inside: Callable[[Load], bool], memory: Memory, processor: Processor, *, in_order: bool
 ) -> tuple[Callable[[Expr, int], Columns], int, Expr | None]:
-    """Lanes of a loop from an iteration on, how many these are, and when they serve; None where that is always.
+    """Lanes of a loop from an iteration on, their number, and the condition under which they pay, or None for always.
 
-    Those of loops `in_order` inside are floats alone. What each iteration stores by itself is faster along rows; but
-    not what only lanes take from being in order, nor what they find side by side.
+    With inner loops `in_order`, tiles are of floats alone. Rows are stored by tiles only if inner loops run in order or
+    read rows of lanes: independent iterations store faster along rows.
     """
     dtypes = IN_ORDER if in_order else TURNED
     stores_rows = in_order or takes_rows_of_lanes(loop)
@@ -374,7 +374,7 @@ def by_columns(
 
 
 def turned_over(vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
-    """Transposes as many vectors as each has lanes: names them, then the vectors of their first lanes, and so on."""
+    """Transposes a square of vectors; yields the Lets on the way, and returns the transposed vectors."""
 
     def named(value: Expr) -> Let:
         return Let(Var("row", value.dtype), value)
@@ -399,9 +399,9 @@ def _is_in_order(loop: For) -> bool:
 
 
 def _lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int:
-    """How many columns go together: as many as a register holds of the widest of these dtypes.
+    """The number of columns: as many as a register holds of the widest of these dtypes.
 
-    So a transposed tile takes as many registers, which are no more than there are.
+    So a transposed tile takes as many registers, which a processor has.
     """
     loaded = (load.dtype.bytes for load in loads_in(loop.body) if load.dtype in dtypes)
     return processor.vector_bytes // max([4, *loaded])

@@ -38,27 +38,27 @@ from tirlite.ir.walk import loads_in, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, may_fault
 
-# The bytes of what is looked at in one step, and how much is computed at most to look at one value.
+# The bytes tested in one step, and the most nodes of a value.
 _BYTES = 128
 _MOST_NODES = 32
 
 
 @record(eq=False)
 class Search:
-    """A loop that does nothing but look for a value and its place, which is the iteration: `value` at `var`."""
+    """A loop that only looks for an extreme value and its place, which is the iteration."""
 
     loop: For
     update: PairUpdate
     value: Expr
 
     def best(self, element: Load) -> tuple[For, Update]:
-        """The loop that finds the value alone, in this element, and how it does that."""
+        """The loop that finds the value alone, in this element, and its update."""
         operation = self.update.operation
         store = Store(element.buffer, element.indices, operation(element, self.value), span=self.update.store.span)
         return self.loop.replaced(body=SeqStmt((store,))), Update(store, operation, element, self.value)
 
     def found(self, best: Load, start: Expr, stop: Expr) -> Iterator[Stmt]:
-        """Takes in the first place from `start` on at which `best` stands; it is there, and before `stop`."""
+        """Updates the results by the first place in `start` to `stop` with the value `best`, which exists."""
         at = Buffer("at", i64, (), "local")
         place, span, step = Load(at, ()), self.loop.span, const(self.lanes, i64)
         yield Allocate(at, span=span)
@@ -77,13 +77,13 @@ class Search:
 
     @property
     def lanes(self) -> int:
-        """How many places are looked at in one step."""
+        """How many places are tested in one step."""
         widths = (node.buffer.dtype.bytes for node in loads_in(self.value))
         return _BYTES // max(self.value.dtype.bytes, *widths)
 
 
 def search_in(loop: For, update: PairUpdate) -> Search | None:
-    """The search that a loop with this update is; None where it is more, or computes too much to do it twice."""
+    """The loop as a search; None if it does more, or if its value is too expensive to compute twice."""
     stmts = loop.body.stmts
     lets = [stmt for stmt in stmts if isinstance(stmt, Let) and stmt not in update.values]
     mine = loop.var, *(let.var for let in lets)
@@ -107,7 +107,7 @@ def is_place(place: Expr, loop: For) -> bool:
 
 
 def _is_cheap(search: Search) -> bool:
-    """Whether the value may be loaded again, side by side for places side by side."""
+    """Whether the value is cheap to compute again, by vectors of adjacent elements."""
     nodes = [*walk(search.value)]
     if not any(isinstance(node, Load) for node in nodes) or any(map(_is_dear, nodes)):
         return False
@@ -125,7 +125,7 @@ def _is_dear(node: Node) -> bool:
 
 
 def _is_met(value: Expr, best: Expr) -> Expr:
-    """Whether a value is the best of some. Where one is nan, so is the best."""
+    """Whether a value is the best one; nan always is."""
     is_equal: Expr = EQ(value, best)
     if not value.dtype.is_float:
         return is_equal
@@ -133,7 +133,7 @@ def _is_met(value: Expr, best: Expr) -> Expr:
 
 
 def in_order(loop: For, pairs: Sequence[PairUpdate], facts: Facts) -> Stmt:
-    """A reduction with these, whose iterations follow one another: of equal values the one that came first stays."""
+    """The reduction as a serial loop, in which the first of equal values stays."""
     found = [_without_ties(let, each) for each in pairs if _ascends(each, loop, facts) for let in each.values]
     made = {let.var: let for let in found}
 
@@ -158,7 +158,7 @@ def _ascends(update: PairUpdate, loop: For, facts: Facts) -> bool:
         home = [touch.region for touch in inside if touch.node is kept]
         while home and home[0].composite is not loop and home[0].parent is not None:
             home = [home[0].parent]
-        # Allocated in the body that the loop stands in, it keeps nothing from one time to the next.
+        # Allocated in the body around the loop, it keeps nothing from one run to the next.
         if home and home[0].parent is allocation.home:
             stores = [touch.node for touch in allocation.touches if writes(touch) and touch.node is not kept]
             return all(isinstance(each, Store) and _is_at_most(each.value, loop.start.value) for each in stores)

@@ -1,11 +1,11 @@
-"""Vectorizes reductions that gather, by indices in memory, as one loop over vectors under masks.
+"""Vectorizes reductions that gather, by indices in memory, as one loop over masked vectors.
 
-Rows of sparse matrices are short and differ in length: with one loop the processor predicts one branch for each row.
-A gather takes less time the fewer lanes it has, on or off. In long rows gathers take longer than the sum does, so that
-one partial sum serves as well as four.
+Rows of sparse matrices are short and differ in length: with a single loop the processor predicts one branch for each
+row. The time of a gather grows with its lanes, masked or not. In long rows gathers take longer than the sum, so one
+partial sum does as well as four.
 
-For checked indices, lanes out of bounds are off, and the greatest index is kept. If that is out of bounds, the loop
-starts again as it is written, with its stores and its fault: the vectors have stored nothing yet.
+With checked indices, lanes out of bounds are masked, and the greatest index is kept. If that is out of bounds, the
+original loop runs, with its stores and its fault: the vectors have stored nothing yet.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from tirlite.rewrite.vectors.lanes import NotVector, first_lanes
 _LANES = 8
 # The bytes of elements that are gathered by an instruction.
 _GATHERED = (4, 8)
-# Numbers without a sign, by the type of an index: one below 0 is above all extents there.
+# The unsigned type for each type of an index: a negative index is above all extents there.
 _UNSIGNED = {i32: u32, i64: u64}
 
 
 def gathers(loop: For, updates: Sequence[AnyUpdate]) -> bool:
-    """Whether all that iterations load are words, some of them from wherever others say."""
+    """Whether iterations load only words, some of them by indices that were loaded."""
     stmts = [*statements(loop.body)]
     are_plain = all(isinstance(stmt, Let | Store) for stmt in stmts)
     if not are_plain or not all(isinstance(each, Update) for each in updates):
@@ -75,7 +75,7 @@ def gathers(loop: For, updates: Sequence[AnyUpdate]) -> bool:
 def gathered(
     loop: For, updates: Sequence[AnyUpdate], is_inside: Callable[[Load], bool], steady: Collection[Buffer]
 ) -> Iterator[Stmt]:
-    """What becomes of such a loop. Checked indices are loaded from `steady` buffers alone. Raises NotVector."""
+    """The statements that replace such a loop. Checked indices come from `steady` buffers alone. Raises NotVector."""
     if has_check(loop.start) or has_check(loop.stop):
         raise NotVector
     partials = [LanePartials(update, _LANES) for update in updates]
@@ -97,7 +97,7 @@ def gathered(
     for each in partials:
         stmts += (*each.halved(1), *each.ended(const(0, i64)))
     if all(update.store.buffer.scope == "local" for update in updates if isinstance(update, Update)):
-        # Where there is no iteration, what is combined changes nothing: no guess is needed.
+        # Without iterations the combination changes nothing: no branch is needed.
         yield from stmts
     else:
         yield IfThenElse(LT(loop.start, loop.stop), SeqStmt((*stmts,)), span=loop.span)
@@ -108,7 +108,7 @@ def _width(updates: Sequence[AnyUpdate]) -> int:
 
 
 class _Gathered(Rest):
-    """Lanes that load at checked indices where these lie inside."""
+    """Lanes that load at checked indices if these are in bounds."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Grouped vectorizes iterations that access groups of a few elements: complex numbers, or the colours of pixels.
 
-`z[p, j, 1]`, for neighbouring j, lie as many elements apart as `z` has along its last axis. So they are loaded from a
-view of `z` whose last two axes are one: `z_flat[p, tl.ramp(2 * j + 1, 2, 16)]`. Where the last axis has one element, a
-view without it has neighbours where the array has columns.
+The elements `z[p, j, 1]` for neighbouring j are as far apart as the last axis of `z` is long. So they are loaded from a
+view with the last two axes joined: `z_flat[p, tl.ramp(2 * j + 1, 2, 16)]`. If the last axis has a single element, a
+view without it makes columns contiguous.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tirlite.rewrite.vectors.lanes import MOST_APART, Lanes
 from tirlite.rewrite.vectors.local_elements import with_scalars
 from tirlite.target import Processor
 
-# The bytes of vectors that are long: of AVX.
+# The bytes of AVX vectors.
 _LONG = 32
 
 
 def flat_views(loop: For, buffers: Iterable[Buffer]) -> dict[Buffer, Buffer]:
-    """Buffers of which a loop accesses elements of neighbouring groups, each with the one that has no groups.
+    """Flat views of the buffers in which a loop accesses neighbouring groups.
 
-    Empty if there is no inner loop, or these become scalars: LLVM vectorizes such groups itself.
+    Empty if inner loops disappear as groups become scalars: LLVM vectorizes such groups itself.
     """
     nodes = (node for node in accesses_in(loop) if len(node.indices) > 1)
     grouped = {
@@ -55,7 +55,7 @@ def is_parted(loop: For, facts: Facts, processor: Processor) -> bool:
 
 
 def _accesses_groups(loop: For) -> bool:
-    """Whether all that iterations access apart lies side by side, or in groups of few that do; no while decides it."""
+    """Whether iterations access neighbours or neighbouring groups alone, without a while."""
     nodes = [node for node in accesses_in(loop) if mentions(node.indices, loop.var)]
     is_straight = next(statements_of(loop.body, While), None) is None
     return is_straight and all(mentions(node.indices[-1], loop.var) or _is_of_group(node, loop.var) for node in nodes)
@@ -79,10 +79,10 @@ def _flat(buffer: Buffer) -> Buffer:
 
 
 def of_one_element(loop: For, buffers: Iterable[Buffer]) -> tuple[Expr, dict[Buffer, Buffer], tuple[Stmt, ...]] | None:
-    """When a loop runs once, as the last axis of what it goes along has one element, and what it does then.
+    """The condition that a loop runs once, as the last axis of its arrays has one element, and its body then.
 
-    Buffers are read and written through views without that axis, in which terms of a sum are neighbours. None where
-    there are no such buffers.
+    Buffers are accessed through views without that axis, in which terms of a sum are neighbours. None if there are no
+    such buffers.
     """
     count = loop.stop
     if not isinstance(count, Var) or count.dim is None or not is_constant(loop.start, 0):
@@ -106,7 +106,7 @@ def of_one_element(loop: For, buffers: Iterable[Buffer]) -> tuple[Expr, dict[Buf
 
 
 def declared(flat: dict[Buffer, Buffer], stmts: Iterable[Stmt]) -> Iterator[Stmt]:
-    """The views that statements use, and these."""
+    """The declarations of the views that statements use, and the statements."""
     stmts = (*stmts,)
     used = {node.buffer for node in accesses_in(*stmts)}
     yield from (View(view, buffer, const(0, i64)) for buffer, view in flat.items() if view in used)
@@ -114,7 +114,7 @@ def declared(flat: dict[Buffer, Buffer], stmts: Iterable[Stmt]) -> Iterator[Stmt
 
 
 class Grouped(Lanes):
-    """Lanes that access what lies in `flat` views at equal distances. All lanes are on where they do."""
+    """Lanes that access `flat` views with a stride, unmasked."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Grouped(Lanes):
         self.flat = flat
 
     def block(self, body: SeqStmt) -> SeqStmt:
-        """The statements for all iterations; those that store a whole group, one after the other, store it at once."""
+        """The statements for all iterations; consecutive stores of a whole group become contiguous stores."""
         made: list[Stmt] = []
         stmts = body.stmts
         while stmts:
@@ -143,7 +143,7 @@ class Grouped(Lanes):
         return SeqStmt((*made,))
 
     def _group_of(self, stmts: tuple[Stmt, ...]) -> list[Store]:
-        """The first statements, if they store the elements of a group in order, and load none of what they store."""
+        """The first statements, if they store the elements of a group in order, and load none of them."""
         first = stmts[0]
         place = self._place(first) if isinstance(first, Store) else None
         if place is None:
@@ -160,7 +160,7 @@ class Grouped(Lanes):
         return stores if is_whole and first.buffer not in loads and apart.value != 3 else []
 
     def _stored(self, stores: list[Store]) -> Iterator[Stmt]:
-        """Stores whose elements lie in turn, as as many of neighbours."""
+        """Interleaves the vectors of strided stores, and stores them contiguously."""
         lets = [
             Let(Var("part", each.buffer.dtype.with_lanes(self.lanes)), self.spread(self.of(each.value)))
             for each in stores
@@ -180,7 +180,7 @@ class Grouped(Lanes):
         return None if place is None else Load(self.flat[load.buffer], place)
 
     def _place(self, node: Load | Store) -> tuple[Expr, ...] | None:
-        """Where lanes access elements of groups, if they do."""
+        """The indices in the flat view, if lanes access elements of groups."""
         if node.buffer not in self.flat or self.on is not None:
             return None
         *rows, group, last = node.indices
@@ -192,7 +192,7 @@ class Grouped(Lanes):
 
 
 def _in_turn(values: list[Expr]) -> list[Expr]:
-    """The lanes of vectors, of a power of two, in turn: as many vectors."""
+    """Interleaves the lanes of vectors, whose number is a power of two."""
     if len(values) == 1:
         return values
     pairs = zip(_in_turn(values[::2]), _in_turn(values[1::2]), strict=True)

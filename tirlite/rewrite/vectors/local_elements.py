@@ -1,9 +1,9 @@
 """Keeps elements of memory in local scalars, so that they stay in registers and LLVM knows their values.
 
-Those are elements that iterations, or loops inside of them, update; elements of small temporaries; and what each
-iteration loads from a fixed place of the array that it writes. LLVM cannot know that `a[i, p]` stays the same in
+Those are elements that iterations, or their inner loops, update; elements of small temporaries; and loop-invariant
+elements of the array that a loop writes. LLVM does not see that `a[i, p]` is invariant in
 `for j in range(p + 1, n): a[i, j] -= a[i, p] * a[p, j]`: it compares addresses at run time, for all enclosing loops at
-once, and finds that some of them overlap.
+once, and finds that some overlap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, St
 from tirlite.ir.walk import accesses_in, allocated_in, buffers_of, defined_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.vectors.lanes import MOST_APART, is_at, is_same_element
 
-# Registers hold this many elements, and this many for each lane beside what is computed of them.
+# At most this many elements are kept in registers; this many for each lane, beside what is computed from them.
 _MOST_ELEMENTS = 16
 _MOST_TOLD_APART = 8
 
@@ -31,9 +31,9 @@ _MOST_TOLD_APART = 8
 def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> SeqStmt:
     """The body of a loop, with local scalars for the elements that inner loops write.
 
-    That is done for buffers of which an iteration touches one element, however often inner loops run, or a few that
-    differ by constants. The scalar is loaded before, unless the body begins by storing it, and stored at the end. The
-    iterations must be independent.
+    That is done for buffers of which an iteration accesses one element throughout, or a few at constant distances. The
+    scalar is loaded before, unless the body begins by storing it, and stored at the end. Iterations must be
+    independent.
     """
     stores: dict[Buffer, Sequence[Store]] = {}
     begun: set[Store] = set()
@@ -65,7 +65,7 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
 
 
 def _with_few_elements(body: SeqStmt, buffers: set[Buffer]) -> SeqStmt:
-    """The body with a local scalar for each element of these buffers, if they are few and differ by constants.
+    """The body with a local scalar for each element of these buffers, if they are few at constant distances.
 
     As in `for c in range(3): a[i, c] = 0` beside updates of `a[i, 0]`, `a[i, 1]` and `a[i, 2]`.
     """
@@ -78,7 +78,7 @@ def _with_few_elements(body: SeqStmt, buffers: set[Buffer]) -> SeqStmt:
         for node in accesses_in(body)
         if any(mentions(index, moving) and not mentions(index, taps) for index in node.indices)
     }
-    # What is written out takes long, and leaves indices as they are that no tap is in.
+    # Unrolling takes long, and does not change indices without a tap.
     if buffers <= moved:
         return body
 
@@ -113,7 +113,7 @@ def _is_begun(body: SeqStmt, store: Store) -> bool:
 
 
 def _are_few(elements: Sequence[Store], moving: Container[object]) -> bool:
-    """Whether elements are few, stay where they are, and differ by constants along an axis."""
+    """Whether elements are few, loop-invariant, and at constant distances along an axis."""
     indices = [index for each in elements for index in each.indices]
     if len(elements) > _MOST_TOLD_APART or any(node in moving or isinstance(node, Load) for node in walk(*indices)):
         return False
@@ -152,7 +152,7 @@ def in_scalars(body: SeqStmt, stores: Mapping[Buffer, Sequence[Store]], begun: C
 
 
 def _certain(body: SeqStmt) -> Iterator[Stmt]:
-    """The statements that run whenever a body does: its own, and those of loops that have an iteration for sure."""
+    """The statements that run whenever a body does: its own, and those of loops with at least one iteration."""
     for stmt in body.stmts:
         yield stmt
         if isinstance(stmt, For) and stmt.step == 1 and isinstance(stmt.start, IntImm):
@@ -174,7 +174,7 @@ def with_scalars(body: SeqStmt) -> SeqStmt | None:
     from tirlite.rewrite.vectors.taps import count_of, written_out
 
     for stmt in body.stmts:
-        # What is written out has loops and arrays where these are left whatever the taps.
+        # Unrolling short loops removes neither these loops nor these arrays.
         is_left = count_of(stmt) is None if isinstance(stmt, For) else next(_loops_in(stmt), None) is not None
         if is_left or (isinstance(stmt, Allocate) and not _is_small(stmt.buffer)):
             return None
@@ -212,7 +212,7 @@ def _loops_in(stmt: Stmt) -> Iterator[For | While]:
 
 
 def _has_few_apart(body: SeqStmt) -> bool:
-    """Whether loops have no more iterations than lanes may lie apart to be shuffled."""
+    """Whether loops have no more iterations than the largest stride that is shuffled."""
     from tirlite.rewrite.vectors.taps import count_of
 
     counts = [count_of(loop) for loop in statements_of(body, For)]
@@ -239,9 +239,9 @@ def _place(node: Node) -> int | None:
 
 
 def with_steady_loads(loop: For, facts: Facts) -> Stmt | None:
-    """What replaces an innermost loop that loads from a fixed place of the array that it writes; None for others.
+    """An innermost loop with its invariant loads of the array that it writes hoisted; None if there are none.
 
-    Iterations are independent, so that none writes what others load.
+    Iterations are independent, so none writes what others load.
     """
     *lets, store = loop.body.stmts or (None,)
     if loop.kind is not ForKind.SERIAL or loop.step != 1 or not isinstance(store, Store):

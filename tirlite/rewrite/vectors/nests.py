@@ -33,16 +33,6 @@ from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, nested
 from tirlite.ir.walk import chain_from, loads_in, mentions, statements, statements_of, walk
 from tirlite.record import record
-from tirlite.rewrite.vectors.by_vectors import (
-    FEWEST_LANES,
-    ByVectors,
-    few_widths_of,
-    place_widths_of,
-    row_widths_of,
-    stencil_widths_of,
-    widths_of,
-    window_widths_of,
-)
 from tirlite.rewrite.vectors.columns import Memory, by_columns
 from tirlite.rewrite.vectors.groups import Grouped, declared, flat_views, is_parted, of_one_element
 from tirlite.rewrite.vectors.jam import Jam, by_rows, is_repeatable, rows_together
@@ -54,6 +44,16 @@ from tirlite.rewrite.vectors.local_elements import (
 )
 from tirlite.rewrite.vectors.taps import by_window_rows, count_of
 from tirlite.rewrite.vectors.uniform import uniform_scalars
+from tirlite.rewrite.vectors.vector_loops import (
+    FEWEST_LANES,
+    VectorLoops,
+    few_widths_of,
+    place_widths_of,
+    row_widths_of,
+    stencil_widths_of,
+    widths_of,
+    window_widths_of,
+)
 from tirlite.sizes import Size, is_at_most, maximum
 from tirlite.target import Processor
 
@@ -66,19 +66,16 @@ _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 @record
 class Rules:
-    """What depends on the function and the target: two parameters of a function that is `called` may be one array.
-
-    The registers of `processor` bound how many iterations go together.
-    """
+    """What depends on the function and the target: two parameters of a `called` function may be one array."""
 
     called: bool
     processor: Processor
 
 
-def by_vectors(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]], list[Short]]:
-    """The statements that replace loops: those that the author marked, and those where it pays.
+def vectorized_loops(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]], list[Short]]:
+    """The statements that replace loops: those that the author marked, and those where vectors pay.
 
-    Then the loops in which each lane takes a row, as alternatives.
+    Then the loops in which each lane has a row of its own, as alternatives.
     """
     made: dict[For, tuple[Stmt, ...]] = {}
     short: list[Short] = []
@@ -106,7 +103,7 @@ def by_vectors(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]],
 
 @record(eq=False)
 class Short:
-    """A loop in which each lane takes a row of its own, if a condition holds: that rows are short."""
+    """A loop in which each lane has a row of its own, under the condition that rows are short."""
 
     loop: For
     condition: Expr | None
@@ -114,7 +111,7 @@ class Short:
     inside: frozenset[For]
 
     def beside(self, made: dict[For, tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
-        """What replaces the loop; where rows are longer, inner loops become what was `made` of them."""
+        """The statements that replace the loop; for longer rows, with inner loops replaced as in `made`."""
         inside = {each: made.pop(each) for each in self.inside if each in made}
         if self.condition is None:
             return self.stmts
@@ -128,7 +125,7 @@ class Short:
 
 
 def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[Short]:
-    """The innermost loop of a chain, if lanes can take its rows."""
+    """The innermost loop of a chain, if each lane can have a row of its own."""
     loop = chain[-1]
     if not any(each.kind is ForKind.REDUCE for each in statements_of(loop.body, For)):
         return
@@ -162,15 +159,15 @@ def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None
         return None
     if IfThenElse in loop.body.kinds and not rules.processor.has_masks(1):
         return None
-    from tirlite.rewrite.vectors.places import Places
+    from tirlite.rewrite.vectors.resampling import ResamplingLanes
 
     limited: dict[Size, None] = {}
     flat: dict[Buffer, Buffer] = {}
-    lanes = partial(Places, loop, facts.bounds.is_inside, facts.space, limited, flat)
+    lanes = partial(ResamplingLanes, loop, facts.bounds.is_inside, facts.space, limited, flat)
     widths = place_widths_of(loop, rules.processor)
     repeats = is_repeatable(loop, facts.touches_in.get(loop, {}))
     try:
-        stmts = (*ByVectors(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=repeats).statements(),)
+        stmts = (*VectorLoops(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=repeats).statements(),)
     except NotVector:
         return None
     stmts = (*declared(flat, stmts),)
@@ -185,7 +182,7 @@ def _is_plain(loop: For) -> bool:
 
 
 def _may_pay(loop: For) -> bool:
-    """Whether vectors may serve a loop better than LLVM does by itself, which only vectorizes innermost loops."""
+    """Whether vectors may be faster than what LLVM, which vectorizes innermost loops alone, makes of the loop."""
     return _is_plain(loop) and (has_much_to_do(loop) or reads_neighbours(loop) or divides(loop) or skips(loop))
 
 
@@ -205,7 +202,7 @@ def _goes_by_vectors(loop: For) -> bool:
 
 
 def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
-    """What replaces a chain of nested loops of which one is vectorized; None where none can be."""
+    """The statements that replace nested loops, one of which is vectorized; None if none can be."""
     inside = facts.bounds.is_inside
     if not rules.called and _may_be_one_row(chain, facts, rules.processor):
         from tirlite.rewrite.vectors.one_row import one_row
@@ -266,7 +263,7 @@ def _may_be_one_row(chain: list[For], facts: Facts, processor: Processor) -> boo
 
 
 def _is_far_from_full(loop: For, inside: list[For], processor: Processor) -> bool:
-    """Whether a row with loops inside fills no vector, or, if neighbours share few taps, not even half of one."""
+    """Whether a row with inner loops is shorter than a vector; if neighbours share few taps, than half of one."""
     lanes, count = row_widths_of(loop, processor)[1], loop.count
     taps = [count_of(each) for each in inside]
     if None not in taps:
@@ -286,7 +283,7 @@ def _is_in_order(loop: For) -> bool:
 
 
 def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
-    """What was `made` of a chain; if there is a single column, loops down that column, which is then contiguous."""
+    """The statements `made` of a chain; for a single column, loops down that column, which is then contiguous."""
     found = of_one_element(chain[-1], facts.params)
     if found is None or not _go_along_rows(found[2], 3 - len(chain)):
         return made
@@ -305,9 +302,9 @@ def _go_along_rows(stmts: tuple[Stmt, ...], fewest: int) -> bool:
 
 
 def _sums_together(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
-    """What replaces a chain whose innermost loop sums along rows that its iterations share.
+    """The statements that replace a chain whose innermost loop sums along rows that its iterations share.
 
-    Several iterations go together, also those of the outer loop: each vector serves all sums that it is part of.
+    Several iterations are jammed, those of the outer loop too: each loaded vector is used in all its sums.
     """
     stmts: tuple[Stmt, ...] = chain[-1].body.stmts
     sums = _sums_along_rows(stmts)
@@ -344,7 +341,7 @@ def _serves(loop: For, sums: For, facts: Facts) -> bool:
 
 
 def _may_go(chain: list[For], place: int, facts: Facts) -> bool:
-    """Whether a loop of a chain has independent iterations, and vectors may serve it."""
+    """Whether a loop of a chain has independent iterations, and vectors may pay."""
     loop = chain[place]
     is_short = _is_plain(loop) and _is_part_of_row(chain, facts)
     pays = _may_pay(loop) or (is_short and _stores_alone(loop, facts))
@@ -362,7 +359,7 @@ def _is_brief(loop: For, facts: Facts) -> bool:
 def _at(
     chain: list[For], place: int, body: SeqStmt, facts: Facts, rules: Rules, *, has_rows: bool
 ) -> tuple[Stmt, ...] | None:
-    """What replaces a chain whose loop at a place is vectorized; None where that cannot be.
+    """The statements that replace a chain, with the loop at `place` vectorized; None if it has no vector form.
 
     `body` is that of the loop, with local elements. With `has_rows`, lanes may load along rows of their own.
     """
@@ -394,7 +391,9 @@ def _at(
         elif not has_much_to_do(loop):
             widths = stencil_widths_of(loop, rules.processor)
     widths = few_widths_of(loop, widths) if _is_part_of_row(chain, facts) else widths
-    made = partial(ByVectors, loop, body, lanes=lanes, widths=widths, is_repeatable=repeats, processor=rules.processor)
+    made = partial(
+        VectorLoops, loop, body, lanes=lanes, widths=widths, is_repeatable=repeats, processor=rules.processor
+    )
     made = partial(made, pays=pays, is_alone=place > 0 and around is None)
     try:
         plain = (*made(lambda each: each, is_rest=around is not None).statements(),)
@@ -418,13 +417,13 @@ def _at(
 
 
 def _repeats_but_for(loop: For, facts: Facts, buffers: Container[Buffer]) -> bool:
-    """Whether iterations that run again write the same in all but some buffers."""
+    """Whether iterations that run twice write the same values, in all but some buffers."""
     touches = facts.touches_in.get(loop, {}).items()
     return is_repeatable(loop, {each: found for each, found in touches if each.buffer not in buffers})
 
 
 def _memory(facts: Facts, touches: Mapping[Allocation, Sequence[Touch]]) -> Memory:
-    """What a loop writes, by the allocations that views are of."""
+    """The allocations that a loop writes, seen through views."""
     root = facts.definitions.root
     return Memory(root, {root(each.buffer) for each, found in touches.items() if any(map(writes, found))})
 
@@ -434,7 +433,7 @@ def _jam(loop: For, body: SeqStmt) -> SeqStmt:
 
 
 def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bool]) -> tuple[int, For] | None:
-    """The innermost outer loop of which it pays to take several iterations together."""
+    """The innermost outer loop that it pays to jam, and its level."""
     inner, in_bounds = loop, set[Node]()
     for level, outer in reversed([*enumerate(around)]):
         in_bounds.update(walk(inner.start), walk(inner.stop))
@@ -449,7 +448,7 @@ def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bo
 
 
 def _loads_inside(loop: For, facts: Facts) -> list[Touch]:
-    """The vectors that the inner loops of a loop load."""
+    """The loads of inner loops that differ between iterations of a loop."""
     inner = set(statements_of(loop.body, For))
     below = {stmt for each in inner for stmt in statements(each.body)}
     touches = [each for found in facts.touches_in.get(loop, {}).values() for each in found]
@@ -462,7 +461,7 @@ def _shares(loads: list[Touch], outer: For) -> bool:
 
 
 def _short(loop: For) -> dict[Var, int]:
-    """The numbers of iterations of inner loops that are known to run a few times, as over the taps of a window."""
+    """The iteration counts of inner loops that are known to be short, such as those over the taps of a window."""
     counts = ((each.var, count_of(each) or 0) for each in statements_of(loop.body, For))
     return {var: count for var, count in counts if count > 1}
 
@@ -484,8 +483,8 @@ def _slides(loads: list[Touch], short: Mapping[Var, int], outer: For) -> bool:
 def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
     """Whether an iteration reads an element of one buffer at the indices at which it writes one of another buffer.
 
-    Then the two buffers may be one array, as far as this loop is concerned, if no iteration runs twice, and none reads
-    a tile before it writes it.
+    Then the two buffers may be one array, as far as this loop is concerned, unless an iteration runs twice, or reads a
+    tile before it writes it.
     """
     nodes = [touch.node for found in touches.values() for touch in found]
     stored, loaded = ([each.indices for each in nodes if isinstance(each, kind)] for kind in (Store, Load))

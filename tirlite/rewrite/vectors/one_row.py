@@ -1,7 +1,7 @@
-"""Vectorizes a nest over whole rows, which are contiguous in memory, as one loop over all their elements.
+"""Collapses a nest over whole rows, which are contiguous in memory, to one loop over all elements, and vectorizes it.
 
 So vectors are full, however short rows are: `y[i, j] = tl.exp(x[i, j])` is computed on flat views of the arrays.
-Rows that do not fill a vector may have loops for each element, as filters of four channels have:
+Rows shorter than a vector may have an inner loop for each element, such as filters of four channels:
 `y[i, j] += f[p] * x[i + p, j]`.
 """
 
@@ -20,21 +20,21 @@ from tirlite.ir.stmt import For, SeqStmt, Stmt, Store, nested
 from tirlite.ir.walk import accesses_in, chain_from, is_constant
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.vectors.by_vectors import ByVectors, stencil_widths_of, widths_of
 from tirlite.rewrite.vectors.groups import Grouped, declared
 from tirlite.rewrite.vectors.jam import is_repeatable
 from tirlite.rewrite.vectors.lanes import NotVector
 from tirlite.rewrite.vectors.local_elements import with_local_elements
 from tirlite.rewrite.vectors.uniform import uniform_scalars
+from tirlite.rewrite.vectors.vector_loops import VectorLoops, stencil_widths_of, widths_of
 from tirlite.target import Processor
 
 
 def one_row(
     chain: Sequence[For], facts: Facts, inside: Callable[[Load], bool], processor: Processor
 ) -> tuple[Stmt, ...] | None:
-    """What replaces a chain of independent loops, each all there is in the one before.
+    """The statements that replace perfectly nested independent loops.
 
-    None where not even the last two go over whole rows of parameters and nothing else, or have no vectors.
+    None if not even the innermost two go over whole rows of parameters and nothing else, or have no vector form.
     """
     touches = facts.touches_in.get(chain[-1], {})
     body = with_local_elements(chain[-1], touches)
@@ -50,7 +50,7 @@ def one_row(
     widths = widths_of(row, processor) if has_much_to_do(row) else stencil_widths_of(row, processor)
     lanes = partial(Grouped, row, {}, inside, uniform_scalars(row.body, row.var))
     repeats = is_repeatable(chain[-1], touches)
-    made = ByVectors(row, row.body, lambda body: body, lanes, widths, is_repeatable=repeats, processor=processor)
+    made = VectorLoops(row, row.body, lambda body: body, lanes, widths, is_repeatable=repeats, processor=processor)
     try:
         stmts: tuple[Stmt, ...] = (*made.statements(),)
     except NotVector:

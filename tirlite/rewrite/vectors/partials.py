@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from tirlite.rewrite.vectors.first_place import Search
     from tirlite.target import Processor
 
-# The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
-# grouping, and so the last bit of a sum, is the same wherever the kernel runs.
+# The partial results of one sum fill four vectors of 512 bits, or more narrower ones, on every machine: so grouping,
+# and with it the last bit of a sum, is the same wherever the kernel runs.
 _PARTIAL_BYTES = 256
 _MOST_LANES = 64
-# A loop over vectors of a quarter of that goes over what is left.
+# The remainder uses vectors of a quarter of that.
 _PER_VECTOR = 4
 
 _WORD = 4
@@ -68,8 +68,8 @@ def vector_lanes(element: int) -> int:
 def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
     """The rule that turns reductions into serial loops, over vectors first if they have a vector form.
 
-    What a nest of reductions combines into fixed elements is kept in vectors for all of the nest. The last few integers
-    follow one by one if `processor` has no masks for elements as narrow as theirs.
+    A nest of reductions into fixed elements keeps its partial results in vectors throughout. A remainder of integers is
+    scalar if `processor` has no masks for elements of their width.
     """
     nests, rests = _nests(facts), _inside_rests(facts.func.body)
     begun: dict[Var, _Loops] = {}
@@ -102,7 +102,7 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
 
 
 def _inside_rests(body: SeqStmt) -> set[Var]:
-    """The loops inside of those over the remainder of rows in groups: together these take little time."""
+    """The inner loops of those over rows that are left of groups of rows: together they take little time."""
     rows = (loop for loop in statements_of(body, For) if loop.step <= _PER_VECTOR and follows_whole(loop))
     return {each.var for row in rows for each in statements_of(row.body, For)}
 
@@ -138,7 +138,7 @@ def _whole_first(loop: For, processor: Processor) -> tuple[For, For]:
 
 
 def _has_masks(loop: For, processor: Processor) -> bool:
-    """Whether lanes of a loop may be masked: for floats always, as sums are grouped alike on every machine."""
+    """Whether lanes of a loop may be masked: for floats always, so that sums are grouped the same on every machine."""
     inside = [*statements(loop.body)]
     if any(stmt.buffer.dtype.is_float for stmt in inside if isinstance(stmt, Store)):
         return True
@@ -147,7 +147,7 @@ def _has_masks(loop: For, processor: Processor) -> bool:
 
 
 def _is_left(loop: For, updates: tuple[AnyUpdate, ...], processor: Processor) -> bool:
-    """Whether a reduction is left to LLVM, which computes in the narrowest type: it combines integers of other widths.
+    """Whether a reduction is left to LLVM: it combines integers of other widths, and LLVM picks the narrowest type.
 
     LLVM does no better for values that are only widened, for dot products and for quotients.
     """
@@ -194,9 +194,9 @@ def _loops_around(touch: Touch) -> list[For | While]:
 
 
 def _updates(loop: For, facts: Facts, *, checked: bool = False) -> tuple[AnyUpdate, ...]:
-    """What a reduction combines into elements that stay the same throughout. Raises NotVector for what has no lanes.
+    """The updates of a reduction, whose elements stay the same throughout. Raises NotVector if it has no lanes.
 
-    Where indices are `checked` it may have some all the same.
+    With `checked`, indices may have checks.
     """
     stmts = [*statements(loop.body)]
     if loop.step != 1 or (has_check(loop) and not checked) or not all(isinstance(each, _TAKEN) for each in stmts):
@@ -216,7 +216,7 @@ _Inside: TypeAlias = Callable[[Load], bool]
 
 
 def _nests(facts: Facts) -> dict[For, tuple[For, tuple[AnyUpdate, ...], _Inside]]:
-    """The innermost loops of nests of reductions, with the outermost, around which there are the elements for sure."""
+    """The innermost loops of nests of reductions, each with the outermost; the elements exist around the nest."""
     found: dict[For, tuple[For, tuple[AnyUpdate, ...], _Inside]] = {}
     done: set[For] = set()
     for loop in statements_of(facts.func.body, For):
@@ -236,7 +236,7 @@ def _nests(facts: Facts) -> dict[For, tuple[For, tuple[AnyUpdate, ...], _Inside]
 
 
 def _nest(loop: For) -> list[For]:
-    """A perfect nest of reductions, in which only names for values may stand beside a loop."""
+    """A nest of reductions in which only Lets stand beside a loop."""
     found: list[For] = []
     stmt: Stmt = loop
     while isinstance(stmt, For) and stmt.kind is ForKind.REDUCE and not has_check(stmt):
@@ -248,7 +248,7 @@ def _nest(loop: For) -> list[For]:
 
 
 def _searched(search: Search, inside: Callable[[Load], bool]) -> Iterator[Stmt]:
-    """The value alone first, and then its place. Raises NotVector."""
+    """Finds the value first, and then its place. Raises NotVector."""
     loop, ends = search.loop, dict[str, Expr]()
     for name, end in (("start", search.loop.start), ("stop", search.loop.stop)):
         ends[name] = yield from held(end, name, loop)
@@ -290,7 +290,7 @@ def _moves(update: AnyUpdate, loops: Sequence[For], stmts: Sequence[Stmt]) -> bo
 
 
 def is_short(loop: For) -> bool:
-    """Whether a reduction is known to have fewer iterations than half a vector has lanes: they follow in order."""
+    """Whether a reduction is known to have fewer iterations than half a vector has lanes: it stays scalar."""
     count = loop.count
     if loop.kind is not ForKind.REDUCE or not isinstance(count, IntImm):
         return False
@@ -324,7 +324,7 @@ class _Loops:
         is_half = isinstance(count, IntImm) and count.value <= self.few // 2
         if is_half:
             self.few //= 2
-        # Several results share the registers that there are for one.
+        # Several results share the registers of one.
         results = sum(len(update.stores) for update in updates)
         self.gathers = False  # known with the rest
         self.most = self.few if is_half else max(self.few, lanes >> (results - 1).bit_length())
@@ -358,7 +358,7 @@ class _Loops:
             yield after
 
     def vectors(self, count: Expr, rest: tuple[Stmt, ...], least: int = 0) -> Iterator[Stmt]:
-        """The loops from the most lanes to few, then the rest, and what all of these give together.
+        """The loops over the widest and over narrow vectors, the rest, and the combination of all partial results.
 
         There are at least `least` iterations.
         """
@@ -379,7 +379,7 @@ class _Loops:
             yield from each.ended(const(0, i64))
 
     def wide(self, end: Expr) -> Iterator[Stmt]:
-        """The loop over vectors of the most lanes, and what they give as one of few."""
+        """The loop over the widest vectors, whose partial results are folded into narrow ones."""
         wide = self.partials[self.most]
         for each in wide:
             yield from each.start()
@@ -389,7 +389,7 @@ class _Loops:
             yield from narrow.set_to(each)
 
     def inside(self) -> Iterator[Stmt]:
-        """What the loop becomes in a nest, for all of which `around` starts and ends what it combines into."""
+        """The loop in a nest, around which `around` initializes and combines the partial results."""
         loop = self.loop
         count = yield from held(loop.count, "count", loop)
         if isinstance(count, IntImm) and count.value < self.most:
@@ -403,7 +403,7 @@ class _Loops:
         yield from (loop.replaced(kind=ForKind.SERIAL, start=whole),) if rest is None else rest
 
     def around(self, nest: For) -> Iterator[Stmt]:
-        """A nest with the loop inside, between the start and the end of what it combines into."""
+        """The nest around the loop, with its partial results initialized before and combined after."""
         wide = self.partials[self.most] if self.most > self.few else []
         few = self.partials[self.few]
         for each in (*wide, *few):
@@ -423,10 +423,10 @@ class _Loops:
         return For(at, begin, end, self.updates(Updates, at, lanes).block(self.loop.body), step=lanes)
 
     def rest(self, count: Expr, whole: Expr) -> tuple[Stmt, ...] | None:
-        """The last iterations as a vector of which some lanes are off; None where these have no such form, or wait.
+        """The remainder as a masked vector; None if it has no such form, or gathers.
 
-        Gathered lanes cost as much when they are off: few iterations follow in order, and all of them where they make
-        no more than one vector of the most lanes.
+        Masked lanes of a gather cost as much as others: the remainder is scalar, and so are all iterations if they fill
+        no more than one of the widest vectors.
         """
         if isinstance(count, IntImm) and count.value % self.few == 0:
             return ()
@@ -451,7 +451,7 @@ class _Loops:
 
 
 def _gathers(stmt: Stmt) -> bool:
-    """Whether a statement loads lanes from wherever others say, so that lanes that are off cost as much as the rest."""
+    """Whether a statement gathers, by indices that were loaded."""
     loads = (node for node in loads_in(stmt) if node.indices)
     places = (unmasked(load.indices[-1]) for load in loads if load.indices[-1].dtype.lanes > 1)
     return any(isinstance(node, Load) and node.dtype.lanes > 1 for node in walk(*places))

@@ -1,4 +1,4 @@
-"""Searches by vectors, in loops that only look for an element: one that ends them, breaks a record or an assertion."""
+"""Vectorizes searches: loops that look for an element that ends them, sets a record or breaks an assertion."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ from tirlite.rewrite.vectors.groups import declared
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, last_whole, may_fault
 from tirlite.rewrite.vectors.one_row import as_one_row
 
-# The bytes of what is looked at in one step, of the widest element, and how much is computed to look.
+# The bytes tested in one step, of the widest element, and the most nodes of a test.
 _BYTES = 128
 _MOST_NODES = 32
-# This many vectors go in order at most before one is asked again.
+# At most this many vectors run in order before one is tested again.
 _MOST_IN_ORDER = 31
 
 
@@ -53,7 +53,7 @@ _MOST_IN_ORDER = 31
 class _Search:
     """A counter below `limit`, in a local buffer, and whether the search goes on at it.
 
-    `rest` is what the loop asks for besides; `at` stands for the counter in `goes_on`.
+    `rest` are the loop's other conditions; `at` stands for the counter in `goes_on`.
     """
 
     counter: Load
@@ -66,7 +66,7 @@ class _Search:
 def search_ahead(loop: While) -> Stmt | None:
     """A loop to precede a search, which advances the counter while the search goes on for whole vectors.
 
-    None for loops that do more than search, or that might access memory beyond what they search.
+    None for loops that do more than search, or whose vectors might access memory out of bounds.
     """
     search = _search_with_body(loop) or _search_with_break(loop)
     if search is None or has_check(search.goes_on) or not _may_look_ahead(search):
@@ -128,7 +128,7 @@ def records_by_vectors(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
     is_harmless = all(not may_fault(node) for node in nodes if isinstance(node, Expr))
     if loop.step != 1 or len(nodes) > _MOST_NODES or not is_harmless:
         return None
-    # Of what is the same for all, the first iteration loads what it asks for.
+    # The first iteration makes all certain loads that are the same in all iterations.
     for load, is_certain in loads_of(SeqStmt((IfThenElse(broken, SeqStmt(()), SeqStmt(())),))):
         is_first = is_certain and not mentions(load.indices, loop.var)
         if load.buffer.volatile or not (is_first or facts.bounds.is_inside(load)):
@@ -160,7 +160,7 @@ def _where_few_break(vectors: Stmt) -> Iterator[Stmt]:
 
 
 def _asserted_of_rows(nest: Sequence[For], stmt: Assert, params: Iterable[Buffer]) -> tuple[Stmt, ...] | None:
-    """The same for a nest over whole rows; a failing element is reported with its row and its place there."""
+    """The same for a nest over whole rows; a failing element is reported with its row and column."""
     nothing = SeqStmt(())
     (test,) = nested(nest, IfThenElse(stmt.condition, nothing, nothing)).stmts
     assert isinstance(test, For)
@@ -249,7 +249,7 @@ def _search_with_break(loop: While) -> _Search | None:
         return None
     if not _moves_on(step, counter, named.var) or not isinstance(found, IfThenElse) or found.else_body.stmts:
         return None
-    # It ends at the first that is found, so that this happens once.
+    # The loop ends at the first match, so the branch is taken once.
     ends = [stmt for stmt in found.then_body.stmts if isinstance(stmt, Store) and _is_counter(stmt, going)]
     is_over = bool(ends) and isinstance(ends[-1].value, IntImm) and not ends[-1].value.value
     if not is_over or not _is_local(going):
@@ -275,7 +275,7 @@ def _is_local(load: Load) -> bool:
 
 
 def _may_look_ahead(search: _Search) -> bool:
-    """Whether the condition may be computed for all places below the limit: it cannot fault, or be out of bounds."""
+    """Whether the condition may be computed for all counters below the limit: it cannot fault or be out of bounds."""
     moved = (search.counter.buffer, *(each.buffer for each in search.rest if isinstance(each, Load)))
     if search.counter.dtype != i64 or any(reads(buffer, search.limit) for buffer in moved):
         return False
@@ -293,7 +293,7 @@ def _is_harmless(node: Node, search: _Search, moved: tuple[Buffer, ...]) -> bool
         return False
     if not mentions(node.indices, search.at):
         return True
-    # The element at the counter is there, so rows are; and the limit is where they end.
+    # The element at the counter exists, and the limit is the end of its row.
     *row, last = node.indices
     is_last = last is search.at and not mentions(row, search.at)
     return is_last and bool(structural_equal(node.buffer.shape[-1], search.limit))

@@ -1,7 +1,7 @@
-"""Gives each lane a row of its own where rows are short: blocks of rows are transposed once, before they are used.
+"""Gives each lane a row of its own if rows are short: blocks of rows are transposed once, before they are used.
 
-A reduction along a row ends in a sum over the lanes of a vector, which takes longer than the elements of a short row.
-With a row in each lane there is no such sum, and what several loops read of the rows is transposed once for all.
+A reduction along a row ends in a horizontal sum over the lanes, which is slower than the elements of a short row. With
+a row in each lane there is no such sum, and rows that several loops read are transposed once for all of them.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, St
 from tirlite.ir.walk import defined_in, loads_in, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.vectors.by_vectors import ByVectors
 from tirlite.rewrite.vectors.columns import TURNED, Columns, Memory, turned_over
 from tirlite.rewrite.vectors.lanes import NotVector, is_at
 from tirlite.rewrite.vectors.partials import is_short
+from tirlite.rewrite.vectors.vector_loops import VectorLoops
 from tirlite.target import Processor
 
-# A sum over the lanes of a vector takes as long as to turn over this many columns for each lane.
+# A horizontal sum takes as long as transposing this many columns for each lane.
 _PER_SUM = 1.5
-# This many registers take a row in each of their lanes together: each has sums of its own to wait for.
+# Rows are processed by this many registers at once, whose latencies overlap.
 _REGISTERS = 2
-# Tiles of this many rows and columns are turned over by as many instructions as larger ones, and by less code.
+# Tiles of this many rows and columns take no more instructions to transpose than larger ones, and less code.
 _TILE = 8
-# For fewer sums, as a product of a matrix and a vector has, it takes LLVM too long.
+# Fewer sums, as in a product of a matrix and a vector, are not worth LLVM's time.
 _FEWEST_SUMS = 2
-# A loop inside another one sums so often at least.
+# The assumed number of runs of a reduction inside another loop.
 _REPEATED = 4
-# The bytes of the turned rows of one array: an eighth of the first cache of most processors.
+# The bytes of the transposed rows of one array: an eighth of the first-level cache of most processors.
 _MOST_BYTES = 4096
 
 
 @record(eq=False)
-class _Row:
-    """What lanes access of their rows: the first element, how many there are, and where the lanes have them."""
+class _LaneRow:
+    """The rows that lanes access: the first element, the number of elements, and the buffer with the columns."""
 
     first: Load
     count: Expr
@@ -67,11 +67,11 @@ class _Row:
 
 
 _Places: TypeAlias = "Sequence[tuple[Expr, ...]]"
-_Turned: TypeAlias = Callable[[_Row, _Places, _Places], Iterator[Stmt]]
+_Turned: TypeAlias = Callable[[_LaneRow, _Places, _Places], Iterator[Stmt]]
 
 
 class ShortRows(Columns):
-    """Lanes of a loop of which each has the elements of its rows, `most` at most, in front of all else."""
+    """Lanes of a loop, each with a row of at most `most` elements, transposed before the iterations."""
 
     def __init__(
         self,
@@ -90,14 +90,14 @@ class ShortRows(Columns):
         self.most = most
         self.own = defined_in(loop)
         self.open: list[For | IfThenElse | While] = []
-        self.rows: list[_Row] = []
-        self.stored: list[_Row] = []
+        self.rows: list[_LaneRow] = []
+        self.stored: list[_LaneRow] = []
         # What is written and accessed otherwise than in rows, and what is loaded before it is stored.
         self.loose: set[Buffer] = set()
         self.begun: set[Buffer] = set()
 
     def block(self, body: SeqStmt) -> SeqStmt:
-        """The statements of a body; after those of a whole iteration, what these store in rows. Raises NotVector."""
+        """The statements of a body, and after a whole iteration the stores of its rows. Raises NotVector."""
         if self.open:
             return super().block(body)
         if self.on is not None:
@@ -110,7 +110,7 @@ class ShortRows(Columns):
 
     @property
     def set_anew(self) -> set[Buffer]:
-        """What holds rows that are stored as a whole before any of it is loaded."""
+        """The buffers with rows that are stored as a whole before any of them is loaded."""
         return {self.memory.root(row.first.buffer) for row in self.stored} - self.begun
 
     def _composite(self, stmt: For | IfThenElse | While) -> Stmt:
@@ -140,7 +140,7 @@ class ShortRows(Columns):
         return self._from_stage(load) if place is None else place
 
     def _in_row(self, element: Load, *, is_stored: bool) -> Load | None:
-        """Where the lanes have an element of their rows; None for what is none."""
+        """The element in the transposed rows; None for an element of no row."""
         loop = next((each for each in self.open if self._follows(element, each)), None)
         if loop is None or not isinstance(loop, For):
             return None
@@ -151,7 +151,7 @@ class ShortRows(Columns):
         return Load(row.buffer, (at, self._lane_numbers(const(0, i64))))
 
     def _follows(self, element: Load, loop: For | IfThenElse | While) -> bool:
-        """Whether an element lies along a row that a loop inside follows, of which the bounds are known before."""
+        """Whether an inner loop, with bounds known before the iteration, goes along the row of an element."""
         if not isinstance(loop, For) or loop.step != 1:
             return False
         bounds = [*walk(loop.start, loop.stop)]
@@ -159,8 +159,8 @@ class ShortRows(Columns):
             return False
         return self._goes_along(element, loop, self.inside)
 
-    def _row(self, first: Load, count: Expr, element: Load, *, is_stored: bool) -> _Row:
-        """The row with this first element, turned over in front if that is new. Raises NotVector."""
+    def _row(self, first: Load, count: Expr, element: Load, *, is_stored: bool) -> _LaneRow:
+        """The row with this first element, transposed in front if it is new. Raises NotVector."""
         steady = self.is_steady(first.buffer)
         row = next((r for r in self.rows if is_at(first, r.first) and are_equal((count,), (r.count,))), None)
         if (
@@ -173,7 +173,7 @@ class ShortRows(Columns):
             if isinstance(count, IntImm) and count.value > self.most:
                 raise NotVector
             shape = (const(-(-self.most // _TILE) * _TILE, i64), const(self.lanes, i64))
-            row = _Row(first, count, Buffer(f"{first.buffer.name}.columns", first.dtype, shape, "local"))
+            row = _LaneRow(first, count, Buffer(f"{first.buffer.name}.columns", first.dtype, shape, "local"))
             self.before.append(Allocate(row.buffer))
             if not is_stored:
                 if not self.is_inside(element):
@@ -185,8 +185,8 @@ class ShortRows(Columns):
             self.stored.append(row)
         return row
 
-    def _tiles(self, row: _Row, turned: _Turned, stop: Expr, tile: int, *, is_part: bool = True) -> Iterator[Stmt]:
-        """Loops over tiles of rows, as many rows as columns; the last tiles of rows may have columns that are off."""
+    def _tiles(self, row: _LaneRow, turned: _Turned, stop: Expr, tile: int, *, is_part: bool = True) -> Iterator[Stmt]:
+        """Loops over square tiles of rows; the last tiles may be masked."""
         at, group = Var("tile"), Var("group")
         column = Ramp.unit(at, tile)
         left = LT(column, Broadcast(stop, tile))
@@ -201,17 +201,17 @@ class ShortRows(Columns):
         groups = For(group, const(0, i64), const(self.lanes, i64), rows, step=tile)
         yield For(at, const(0, i64), stop, SeqStmt((Let(on, left), groups) if is_part else (groups,)), step=tile)
 
-    def _index(self, row: _Row, lane: Expr) -> Iterator[Expr]:
-        """Where the row of a lane begins."""
+    def _index(self, row: _LaneRow, lane: Expr) -> Iterator[Expr]:
+        """The indices of the first element of a lane's row."""
         place = {self.var: folded(Add(self.first, lane))}
         return (folded(substitute(index, place)) for index in row.first.indices)
 
-    def _taken(self, row: _Row, parts: _Places, columns: _Places) -> Iterator[Stmt]:
+    def _taken(self, row: _LaneRow, parts: _Places, columns: _Places) -> Iterator[Stmt]:
         vectors = yield from turned_over([Load(row.first.buffer, part) for part in parts])
         yield from (Store(row.buffer, column, vector) for column, vector in zip(columns, vectors, strict=True))
 
-    def _put_back(self, row: _Row) -> Iterator[Stmt]:
-        """Stores rows as a whole: what fills no tile element by element, where masks take longer."""
+    def _put_back(self, row: _LaneRow) -> Iterator[Stmt]:
+        """Stores rows as a whole; where masked stores are slow, the rest that fills no tile element by element."""
         tile = min(_TILE, self.side_of(row.first))
         if not self.processor.masks_stores_slowly:
             yield from self._tiles(row, self._stored_rows, row.count, tile)
@@ -221,12 +221,12 @@ class ShortRows(Columns):
         at, lane = Var("at"), Var("lane")
         *before, last = self._index(row, lane)
         store = Store(row.first.buffer, (*before, folded(Add(last, at))), Load(row.buffer, (at, lane)))
-        # That there are few is said so that code generation sees it: copies would take LLVM's time alone.
+        # The bound shows code generation that the loop is short: LLVM need not vectorize it.
         number = Min(const(self.lanes, i64), self.loop.count)
         lanes = For(lane, const(0, i64), number, SeqStmt((store,)))
         yield For(at, whole, row.count, SeqStmt((lanes,)))
 
-    def _stored_rows(self, row: _Row, parts: _Places, columns: _Places) -> Iterator[Stmt]:
+    def _stored_rows(self, row: _LaneRow, parts: _Places, columns: _Places) -> Iterator[Stmt]:
         vectors = yield from turned_over([Load(row.buffer, column) for column in columns])
         yield from (Store(row.first.buffer, part, vector) for part, vector in zip(parts, vectors, strict=True))
 
@@ -239,9 +239,9 @@ def with_short_rows(
     processor: Processor,
     is_repeatable: Callable[[Container[Buffer]], bool],
 ) -> tuple[Expr | None, tuple[Stmt, ...]] | None:
-    """When the rows of a loop are many and short, and the loop with a row in each lane; None where that is never.
+    """The condition that rows are many and short, and the loop with a row in each lane; None if there is no such form.
 
-    `is_repeatable` says whether iterations that run again write the same in all but some buffers.
+    `is_repeatable` says whether iterations that run twice write the same values in all but some buffers.
     """
     reductions = [each for each in statements_of(loop.body, For) if each.kind is ForKind.REDUCE]
     repeated = any(each not in loop.body.stmts for each in reductions)
@@ -262,7 +262,7 @@ def with_short_rows(
         trial.block(body)
         if not is_repeatable(trial.set_anew):
             return None
-        made = ByVectors(loop, body, lambda each: each, rows_from, (lanes, lanes), is_repeatable=True)
+        made = VectorLoops(loop, body, lambda each: each, rows_from, (lanes, lanes), is_repeatable=True)
         stmts = (*made.vectors(rows, folded(Add(loop.start, rows))),)
     except NotVector:
         return None

@@ -16,12 +16,12 @@ from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import walk
 from tirlite.rewrite.vectors.lanes import is_at, may_fault
 
-# A branch around so much more is worth taking.
+# A branch around more nodes than this pays.
 _MOST_NODES = 60
 
 
 def stored_back(facts: Facts, loops: Sequence[For]) -> PrimFunc:
-    """The function with stores without conditions in some loops, where iterations are independent."""
+    """The function with unconditional stores in those of the loops that have independent iterations."""
     made: dict[For, tuple[Stmt, ...]] = {}
     for loop in loops:
         if not has_check(loop) and _is_simple(loop, facts) and facts.is_independent(loop):
@@ -34,7 +34,7 @@ def stored_back(facts: Facts, loops: Sequence[For]) -> PrimFunc:
 
 
 def _is_simple(loop: For, facts: Facts) -> bool:
-    """Whether all that iterations do on conditions does no harm without, as they load where they store."""
+    """Whether conditional statements may run unconditionally: iterations load the elements they store anyway."""
     from tirlite.rewrite.vectors.columns import loads_of
 
     certain = [load for load, is_certain in loads_of(loop.body) if is_certain]

@@ -1,8 +1,7 @@
-"""Goes over strips of columns row by row, where each iteration reduces a column of an array.
+"""Strip-mines loops that reduce columns of an array: each strip of columns is read row by row.
 
-`for j: s = 0; for i: s += a[i, j]` takes a few columns at a time, each row of them from a page of its own, which
-neither caches nor prefetchers handle well. In a strip, whose results fit into the first-level cache, rows are read
-in order.
+`for j: s = 0; for i: s += a[i, j]` over a vector of columns reads each row from another page, which suits neither
+caches nor prefetchers. In a strip, whose results fit into the first-level cache, rows are read in order.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from tirlite.rewrite.vectors.columns import takes_rows_of_lanes
 from tirlite.rewrite.vectors.jam import Jam, by_rows
 from tirlite.rewrite.vectors.lanes import may_fault
 
-# The bytes of a strip's results of one kind: an eighth of the first cache of most processors. This many kinds at most.
+# The bytes of a result over a strip: an eighth of the first-level cache of most processors. At most this many results.
 _STRIP_BYTES = 4096
 _MOST_RESULTS = 2
-# Fewer columns or rows than these are left to vectors that stay in registers: one of the widest takes 64 columns.
+# For fewer columns or rows, vectors that stay in registers are better: the widest has 64 columns.
 _FEWEST_COLUMNS = 65
 _FEWEST_ROWS = 32
 
 
 def in_strips(loop: For, rows: int) -> Stmt | None:
-    """The loop in strips, this many rows at once; None where it does not go over columns alone.
+    """The strip-mined loop, this many rows at once; None if it does anything but reduce columns.
 
     Its iterations must be independent. Each result is combined in the order that is written.
     """
@@ -46,7 +45,7 @@ def in_strips(loop: For, rows: int) -> Stmt | None:
 
 
 def where_many(loop: For, strips: Stmt, plain: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The loop in strips where it goes over many columns, else as it is plainly."""
+    """The strip-mined loop if there are many columns, else the plain statements."""
     count = loop.count
     if isinstance(count, IntImm):
         return (strips,) if count.value >= _FEWEST_COLUMNS else plain
@@ -54,7 +53,7 @@ def where_many(loop: For, strips: Stmt, plain: tuple[Stmt, ...]) -> tuple[Stmt, 
 
 
 def _parts(loop: For) -> tuple[Sequence[Stmt], For, Sequence[Stmt]] | None:
-    """What stands before the one loop inside, which sets scalars alone, the loop, and straight code after it."""
+    """The initialization of scalars before the only inner loop, the loop, and the straight code after it."""
     stmts = loop.body.stmts
     place = next((at for at, stmt in enumerate(stmts) if isinstance(stmt, For)), None)
     if place is None:
@@ -70,14 +69,14 @@ def _parts(loop: For) -> tuple[Sequence[Stmt], For, Sequence[Stmt]] | None:
 
 
 def _stays(node: Node) -> bool:
-    """Whether it counts what is computed first, or memory tells where a row lies: then none is read after another."""
+    """Whether a node keeps the order of iterations: a fault, a check, a volatile load, or an index from memory."""
     if isinstance(node, Load):
         return node.buffer.volatile or not is_steady(*node.indices)
     return isinstance(node, Expr) and (may_fault(node) or has_check(node))
 
 
 def _combines(inner: For, loop: For, scalars: Sequence[Buffer]) -> bool:
-    """Whether a loop inside does no more than to compute new values of scalars, each from its own old one."""
+    """Whether an inner loop only updates scalars, each from its own old value."""
     count = inner.count
     is_long = not isinstance(count, IntImm) or count.value >= _FEWEST_ROWS
     is_plain = inner.kind in (ForKind.SERIAL, ForKind.REDUCE) and inner.step == 1 and not has_check(inner)

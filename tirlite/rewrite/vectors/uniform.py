@@ -1,7 +1,7 @@
-"""Finds the scalars of a loop's body that have the same value in all iterations, as `bit` has here:
+"""Finds scalars of a loop's body that are uniform: they have the same value in all iterations.
 
-`for i in range(n): bit = 1 << 30; while bit != 0: ...; bit = bit >> 2`. Lanes share such a scalar, and run a `while`
-that it decides, without masks.
+`bit` is, in `for i in range(n): bit = 1 << 30; while bit != 0: ...; bit = bit >> 2`. Lanes share such a scalar, and run
+a `while` with a condition on it without masks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tirlite.ir.walk import allocated_in, statements_of, stored_in, walk
 
 
 def uniform_scalars(body: SeqStmt, lane: Var) -> frozenset[Buffer]:
-    """The scalars that a body allocates and that are the same in all iterations, where a `while` may ask for them."""
+    """The uniform scalars that a body allocates; none without a `while`, which alone profits from them."""
     if next(statements_of(body, While), None) is None:
         return frozenset()
     allocated = allocated_in(body)
@@ -29,7 +29,7 @@ def uniform_scalars(body: SeqStmt, lane: Var) -> frozenset[Buffer]:
 def _differing(
     body: SeqStmt, varying: set[Node], uniform: Container[Buffer], written: Container[Buffer]
 ) -> set[Buffer]:
-    """Those of the scalars that some store makes differ, if the others are the same."""
+    """The scalars that some store makes differ between iterations, if the others are uniform."""
 
     def is_uniform(expr: Expr) -> bool:
         nodes = [*walk(expr)]

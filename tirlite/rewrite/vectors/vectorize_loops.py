@@ -38,8 +38,8 @@ class VectorizeLoops(FactsPass):
 
     - `one_row.py`: a nest over whole rows of parameters is one loop over their elements.
     - `short_rows.py`: in loops over many short rows, which inner loops reduce, each lane has a row of its own.
-    - `places.py`: loops that load from computed places, if `target` permutes lanes.
-    - `by_vectors.py`: loops that divide integers of up to 32 bits by variables, by vectors of floats, and loops that
+    - `resampling.py`: loops that load from computed places, if `target` permutes lanes.
+    - `vector_loops.py`: loops that divide integers of up to 32 bits by variables, by vectors of floats, and loops that
       copy one of two or three elements of a row: LLVM vectorizes neither.
     - `at_distance.py`: loops that store where they load use vectors in which no two iterations meet, as those that
       reverse an array in place; a distance known at run time is tested before. So do loops that load from another row
@@ -80,9 +80,9 @@ class VectorizeLoops(FactsPass):
         made: dict[For, tuple[Stmt, ...]] = {}
         short: list[Short] = []
         if searches or any(map(_may_serve, statements_of(func.body, For))):
-            from tirlite.rewrite.vectors.nests import Rules, by_vectors
+            from tirlite.rewrite.vectors.nests import Rules, vectorized_loops
 
-            made, short = by_vectors(facts, Rules(self.called, processor))
+            made, short = vectorized_loops(facts, Rules(self.called, processor))
         ahead = _ahead(func, (*made, *(each.loop for each in short))) if searches else {}
         is_large_apart = self.form is Form.USUAL and not (made or ahead or self.called)
         large = large_from(func, processor) if is_large_apart else 0
@@ -102,7 +102,7 @@ def _past_caches(func: PrimFunc, made: Iterable[For], processor: Processor) -> d
     found = [loop for loop in statements_of(func.body, For) if past and stores_past(loop, past)]
     if not found:
         return {}
-    from tirlite.rewrite.vectors.by_vectors import streamed
+    from tirlite.rewrite.vectors.vector_loops import streamed
 
     gone = {each for loop in made for each in (loop, *statements_of(loop.body, For))}
     vectors = ((loop, streamed(loop, func, processor)) for loop in found if loop not in gone)

@@ -178,8 +178,8 @@ def _inlined(trace: Trace, chain: Chain) -> bool:
             continue
         step = ComputeAt(trace.name(var), trace.name(innermost.var))
         try:
-            windows = step.windows(trace.facts)
-            if len(windows) == len(_loops(first)) and all(each.extent == 1 for each in windows.values()):
+            ranges = step.ranges(trace.facts)
+            if len(ranges) == len(_loops(first)) and all(each.extent == 1 for each in ranges.values()):
                 trace.apply(step)
                 return True
         except KernelError:
@@ -309,15 +309,15 @@ def _moved(trace: Trace, first: Var, blocks: dict[Var, int]) -> float | None:
     """Moves a nest into the tile loops; returns how often it then computes an element, or None if it stays."""
     step = ComputeAt(trace.name(first), trace.name([*blocks][-1]))
     try:
-        windows = step.windows(trace.facts)
+        ranges = step.ranges(trace.facts)
         # Along an axis without a window, each tile would recompute the whole axis, of unknown size.
-        is_bounded = len(windows) == len(_loops(trace.loop(first)))
-        if not is_bounded or {each.base for each in windows.values()} != {*blocks}:
+        is_bounded = len(ranges) == len(_loops(trace.loop(first)))
+        if not is_bounded or {each.base for each in ranges.values()} != {*blocks}:
             return None
         trace.apply(step)
     except KernelError:
         return None
-    return prod(each.extent / (each.factor * blocks[each.base]) for each in windows.values())
+    return prod(each.extent / (each.factor * blocks[each.base]) for each in ranges.values())
 
 
 # Rows computed at once.

@@ -72,7 +72,7 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
 def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     """The steps for a contraction. Handles identify its loops even if other loops have the same names."""
     flat = nest if nest.flat is None else _flattened(nest, nest.flat)
-    named, lanes = _Names(nest, facts), _lanes(flat, tiling)
+    named, lanes = _LoopHandles(nest, facts), _lanes(flat, tiling)
     least = least_sizes(nest, tiling)
     if least is None:
         return
@@ -194,7 +194,7 @@ def _groups(
 
 
 def _panel(
-    nest: Contraction, named: _Names, axes: tuple[LoopName, ...], lanes: int, *, has_masks: bool
+    nest: Contraction, named: _LoopHandles, axes: tuple[LoopName, ...], lanes: int, *, has_masks: bool
 ) -> Iterator[Pass]:
     """The steps that pack what a vector of columns reads, for all terms."""
     packed, outer = nest.packed.buffer, named(f"{nest.columns.var.name}.outer")
@@ -254,7 +254,7 @@ def _by_groups(nest: Contraction, left: Load) -> tuple[For, ...]:
     return (*(each for each in terms if each is not last), last)
 
 
-class _Names:
+class _LoopHandles:
     """Gives handles for the loops of a nest with unique names, in a function whose other loops may share these."""
 
     def __init__(self, nest: Contraction, facts: Facts) -> None:

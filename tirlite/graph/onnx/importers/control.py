@@ -14,7 +14,7 @@ from tirlite.graph.loop import LoopFunction, LoopSteps
 from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.contents import contents, operator
 from tirlite.graph.onnx.importers.selection import backwards, first_rows
-from tirlite.graph.onnx.node import Body, Node, Unsupported
+from tirlite.graph.onnx.node import Node, Subgraph, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import Op, Reshape
 from tirlite.graph.run_dims import greatest, run_dims
@@ -62,7 +62,7 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
 
 
 def _apart(
-    t: Translation, node: Node, body: Body, operands: Sequence[Expr], states: Sequence[Expr] = ()
+    t: Translation, node: Node, body: Subgraph, operands: Sequence[Expr], states: Sequence[Expr] = ()
 ) -> tuple[list[Expr], dict[Atom, Size]]:
     """What a branch or a step gives. What it alone demands is checked where it runs, and not known outside of it.
 

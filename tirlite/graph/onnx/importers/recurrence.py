@@ -29,7 +29,7 @@ class Weights:
 
 
 @record(eq=False)
-class Cell:
+class RnnCell:
     """One direction of a layer: its weights, peepholes, and the functions of its gates."""
 
     weights: Weights
@@ -38,7 +38,7 @@ class Cell:
 
 
 def stepped(
-    t: Translation, node: Node, cell: Cell, sums: Expr, start: Sequence[Expr], lengths: Expr | None, reverse: bool
+    t: Translation, node: Node, cell: RnnCell, sums: Expr, start: Sequence[Expr], lengths: Expr | None, reverse: bool
 ) -> tuple[Expr, ...]:
     """The outputs of all steps `[time, batch, hidden]`, and the last states. `sums` are `[time, batch, gates]`."""
     count = sums.shape[0]
@@ -54,7 +54,7 @@ def stepped(
 
 
 def _stepped_once(
-    t: Translation, node: Node, cell: Cell, sums: Expr, states: list[Expr], lengths: Expr | None, time: Expr
+    t: Translation, node: Node, cell: RnnCell, sums: Expr, states: list[Expr], lengths: Expr | None, time: Expr
 ) -> tuple[list[Expr], Expr]:
     """The states behind a step, and its output; sequences that have ended keep theirs, and give zeros."""
     row = t.b.gather(sums, time, 0)
@@ -68,7 +68,7 @@ def _stepped_once(
     return kept, t.b.where(inside, made[0], 0.0)
 
 
-def _lstm_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
+def _lstm_step(t: Translation, node: Node, cell: RnnCell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
     inner = states[1]
     f, g, h = cell.functions
     write, read, keep, made = t.b.split(sums, 4, 1)
@@ -82,7 +82,7 @@ def _lstm_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Seque
     return [t.b.multiply(f(read_at), h(inner)), inner]
 
 
-def _gru_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
+def _gru_step(t: Translation, node: Node, cell: RnnCell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
     (hidden,) = states
     f, g = cell.functions
     size = hidden.shape[1]
@@ -101,7 +101,7 @@ def _gru_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequen
     return [t.b.add(t.b.multiply(t.b.subtract(1.0, update), candidate), t.b.multiply(update, hidden))]
 
 
-def _rnn_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
+def _rnn_step(t: Translation, node: Node, cell: RnnCell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
     (f,) = cell.functions
     return [f(sums)]
 
@@ -230,7 +230,7 @@ def by_steps(
     functions = activations(t, node, defaults, len(ways))
     for place, (reverse, part) in enumerate(zip(ways, t.b.split(sums, len(ways), 2), strict=True)):
         holes = _peepholes(t, node, place, start[0].shape[2])
-        cell = Cell(each_way[place], holes, functions[place * count : (place + 1) * count])
+        cell = RnnCell(each_way[place], holes, functions[place * count : (place + 1) * count])
         begun = [part_of(t, each, place) for each in start]
         found.append(stepped(t, node, cell, part, begun, lengths, reverse))
     return tuple(

@@ -1,4 +1,4 @@
-"""Finds the part of a buffer that one iteration of a loop uses, as windows that move with the loop, and copies it."""
+"""Finds the part of a buffer that one iteration of a loop uses, as ranges that move with the loop, and copies it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANYWHERE = 1 << 31
 
 
 @record
-class Window:
+class IndexRange:
     """The indices used along an axis: `factor * base + low` to `factor * base + high`; `base` is a loop's variable."""
 
     base: Var
@@ -55,16 +55,16 @@ class Window:
 
 
 @record(eq=False)
-class Tile:
+class CachedRegion:
     """A part of a buffer and the copy of it: along each axis a window, or the whole axis if None."""
 
     buffer: Buffer
-    windows: tuple[Window | None, ...]
+    ranges: tuple[IndexRange | None, ...]
     cached: Buffer
 
     def ends(self, axis: int) -> tuple[Expr, Expr]:
         """The first index of the part along an axis and the one after the last, clipped to the buffer."""
-        found, extent, none = self.windows[axis], self.buffer.shape[axis], const(0, i64)
+        found, extent, none = self.ranges[axis], self.buffer.shape[axis], const(0, i64)
         return (none, extent) if found is None else (Max(found.begin, none), Min(found.end, extent))
 
     def moved(self, node: Load | Store) -> Load | Store:
@@ -85,28 +85,30 @@ class Tile:
 
     def _within(self, indices: Iterable[Expr]) -> tuple[Expr, ...]:
         """The indices of an element in the copy."""
-        pairs = zip(indices, self.windows, strict=True)
+        pairs = zip(indices, self.ranges, strict=True)
         return tuple(index if found is None else found.place(index) for index, found in pairs)
 
     def _places(self, suffix: str) -> tuple[Var, ...]:
-        return tuple(Var(f"{self.buffer.name}.axis{axis}{suffix}") for axis in range(len(self.windows)))
+        return tuple(Var(f"{self.buffer.name}.axis{axis}{suffix}") for axis in range(len(self.ranges)))
 
     def _over(self, places: Sequence[Var], store: Store) -> SeqStmt:
         return nested([For(place, *self.ends(axis), SeqStmt()) for axis, place in enumerate(places)], store)
 
 
-def tile(facts: Facts, buffer: Buffer, accesses: Iterable[Load | Store], around: Sequence[For]) -> Tile:
+def cached_region(
+    facts: Facts, buffer: Buffer, accesses: Iterable[Load | Store], around: Sequence[For]
+) -> CachedRegion:
     """The part of a buffer that contains all of these accesses in any one iteration of the loops around."""
     indices = [facts.addresses.of(node).indices for node in accesses]
-    windows = [window([each[axis] for each in indices], around, facts.space) for axis in range(len(buffer.shape))]
+    ranges = [index_range([each[axis] for each in indices], around, facts.space) for axis in range(len(buffer.shape))]
     extents = (
         extent if found is None else const(found.extent, i64)
-        for extent, found in zip(buffer.shape, windows, strict=True)
+        for extent, found in zip(buffer.shape, ranges, strict=True)
     )
-    return Tile(buffer, (*windows,), Buffer(f"{buffer.name}.cached", buffer.dtype, tuple(extents)))
+    return CachedRegion(buffer, (*ranges,), Buffer(f"{buffer.name}.cached", buffer.dtype, tuple(extents)))
 
 
-def window(indices: Iterable[Size], around: Sequence[For], space: IndexSpace) -> Window | None:
+def index_range(indices: Iterable[Size], around: Sequence[For], space: IndexSpace) -> IndexRange | None:
     """The window of indices relative to the innermost loop around for which there is one; None if there is none.
 
     A loop is skipped unless all indices depend on its variable: an index read from memory may be anywhere.
@@ -122,7 +124,7 @@ def window(indices: Iterable[Size], around: Sequence[For], space: IndexSpace) ->
         lows = [low for low, _ in spans if low is not None]
         highs = [high for _, high in spans if high is not None]
         if found and len(lows) == len(highs) == len(found) and max(highs) - min(lows) < _ANYWHERE:
-            return Window(loop.var, min(lows), max(highs), factor)
+            return IndexRange(loop.var, min(lows), max(highs), factor)
     return None
 
 

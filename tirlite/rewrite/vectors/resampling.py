@@ -1,4 +1,4 @@
-"""Places are lanes that load from computed places of a row, as when an image is resized.
+"""ResamplingLanes are lanes that load from computed places of a row, as when an image is resized.
 
 The places are integers of 32 bits, of which a register holds as many as of f32, if the bounds of all that they are
 computed from fit into 32 bits. If each lane has a row of its own, as when an image is rotated, places count through
@@ -37,7 +37,7 @@ from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends, is_nonnegative
 
 
-class Places(Lanes):
+class ResamplingLanes(Lanes):
     """Lanes of a loop from its iteration `first` on. All sizes in `limited` have to be integers of 32 bits.
 
     Of buffers in `flat` views of one axis are loaded.

@@ -33,7 +33,7 @@ class Unkept(Exception):
 
 
 @record
-class Place:
+class ArrayLocation:
     """Where the elements of an array are: from `offset` on in the file of that number, or else in `data`.
 
     `file` is `KEPT` where `data` are all elements, `FILLED` where they are one that all are equal to.
@@ -57,11 +57,11 @@ class Place:
         return _fixed(np.frombuffer(self.data, _type(self.dtype)).reshape(self.shape).copy())
 
 
-def kept_place(array: Array) -> Place:
+def kept_place(array: Array) -> ArrayLocation:
     """The place of an array whose data are kept."""
     if array.nbytes >= _SMALL and _is_filled(array):
-        return Place(array.dtype.str, array.shape, FILLED, 0, array.reshape(-1)[:1].tobytes())
-    return Place(array.dtype.str, array.shape, KEPT, 0, array.tobytes())
+        return ArrayLocation(array.dtype.str, array.shape, FILLED, 0, array.reshape(-1)[:1].tobytes())
+    return ArrayLocation(array.dtype.str, array.shape, KEPT, 0, array.tobytes())
 
 
 def _is_filled(array: Array) -> bool:
@@ -70,7 +70,7 @@ def _is_filled(array: Array) -> bool:
     return bool((bits[:_BEGINNING] == bits[0]).all() and (bits == bits[0]).all())
 
 
-def demand_little(places: Sequence[Place]) -> None:
+def demand_little(places: Sequence[ArrayLocation]) -> None:
     """Raises Unkept where too much would be kept."""
     if sum(len(each.data) for each in places) > _MOST_KEPT:
         raise Unkept
@@ -98,10 +98,10 @@ class Finder:
             if offset < 0 and at:
                 offset = _found(data, array, 0)
             if offset >= 0:
-                self._found[index] = Place(array.dtype.str, array.shape, number, offset)
+                self._found[index] = ArrayLocation(array.dtype.str, array.shape, number, offset)
                 at = offset + array.nbytes
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[ArrayLocation]:
         """Those of all arrays. Raises Unkept where what is in no file is too much to be kept."""
         lost = sum(a.nbytes for index, a in enumerate(self._arrays) if index not in self._found)
         if lost > _MOST_KEPT:
@@ -124,7 +124,7 @@ def _found(data: mmap, array: Array, start: int) -> int:
     return -1
 
 
-def arrays_at(places: Sequence[Place], files: Sequence[mmap]) -> list[Array]:
+def arrays_at(places: Sequence[ArrayLocation], files: Sequence[mmap]) -> list[Array]:
     """The arrays at their places, not to be written to, in the memory of the files as far as that goes.
 
     Files give tensors any offset. Each array moves down in that memory to the next cache line, or to where its elements
@@ -138,7 +138,7 @@ def arrays_at(places: Sequence[Place], files: Sequence[mmap]) -> list[Array]:
     return [made[index] for index in range(len(places))]
 
 
-def _filled(places: Mapping[int, Place]) -> dict[int, Array]:
+def _filled(places: Mapping[int, ArrayLocation]) -> dict[int, Array]:
     """Arrays of one value: those with the same one lie in the same memory, as it is never written."""
     made: dict[int, Array] = {}
     memory: dict[tuple[str, bytes], Array] = {}
@@ -150,9 +150,9 @@ def _filled(places: Mapping[int, Place]) -> dict[int, Array]:
     return made
 
 
-def _arranged(inside: Sequence[tuple[int, Place]], data: mmap) -> dict[int, Array]:
+def _arranged(inside: Sequence[tuple[int, ArrayLocation]], data: mmap) -> dict[int, Array]:
     made: dict[int, Array] = {}
-    moves: list[tuple[int, Place, int]] = []
+    moves: list[tuple[int, ArrayLocation, int]] = []
     read = free = 0
     for index, place in inside:
         itemsize, count = _type(place.dtype).itemsize, place.bytes
@@ -174,7 +174,7 @@ def _arranged(inside: Sequence[tuple[int, Place]], data: mmap) -> dict[int, Arra
     return made
 
 
-def _view(data: mmap, place: Place, offset: int) -> Array:
+def _view(data: mmap, place: ArrayLocation, offset: int) -> Array:
     array: Array = np.frombuffer(data, _type(place.dtype), prod(place.shape), offset)
     return array.reshape(place.shape)
 

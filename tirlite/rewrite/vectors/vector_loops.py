@@ -1,4 +1,4 @@
-"""ByVectors writes a loop whose iterations are independent as loops over vectors."""
+"""VectorLoops turns a loop with independent iterations into loops over vectors, and handles the remainder."""
 
 from __future__ import annotations
 
@@ -42,26 +42,27 @@ from tirlite.target import Processor
 
 # The most bytes of a vector: four registers of 512 bits, or more that are narrower.
 _VECTOR_BYTES = 256
-# Vectors of fewer lanes are not worth it.
+# Vectors with fewer lanes do not pay.
 FEWEST_LANES = 4
-# What is left goes by vectors of a quarter of that, and so does what fills no more of as many lanes.
+# The remainder uses vectors with a quarter of the lanes; so do masked vectors with at most a quarter of many lanes on.
 _PER_VECTOR = 4
 _MANY_LANES = 32
-# Rows of fewer vectors are written through the caches, and of fewer than that where the last one is not whole.
+# Rows of fewer vectors than this are written through the caches; more are needed if the last vector is partial.
 _LONG_ROW = 4
 _LONGER_ROW = 16
 
 
-class ByVectors:
-    """What becomes of a loop with this body.
+class VectorLoops:
+    """The statements that replace a loop with this body.
 
-    Where an iteration `is_repeatable`, the last vector may overlap the one before; else the last iterations are a
-    vector with lanes that are off, as are all of fewer than a vector. Where `processor` has no masks of elements as
-    narrow as the loop's, or these lie apart, they go by narrower vectors, and what fills none follows one by one. All
-    do where a number of iterations that is not known does not meet the condition `pays`. One that is left is quicker
-    than a vector, which counts where the loop `is_alone` in one around it. That it `is_rest` says that rows go one by
-    one which go together before. `lanes` are those from an iteration on, of one of the `widths`, and `jam` makes of a
-    body what is written in its place, once its variable stands for vectors.
+    If iterations are repeatable, the last vector overlaps the one before. Otherwise the remainder, like a loop shorter
+    than a vector, is one masked vector; without masks for such elements it uses narrower vectors, then scalars.
+
+    - `lanes(first, count)` are the lanes from an iteration on, and `widths` the numbers of lanes: most and few.
+    - `jam` rewrites a vectorized body, as for several iterations of an outer loop at once.
+    - `pays` is a condition on the number of iterations, without which the loop stays scalar.
+    - `is_alone`: the loop stands alone in an outer one, so a remainder of one iteration is worth a scalar branch.
+    - `is_rest`: these rows follow one by one after groups of rows, so fewer forms of the remainder are compiled.
     """
 
     def __init__(
@@ -92,11 +93,11 @@ class ByVectors:
 
     @cached_property
     def has_masks(self) -> bool:
-        """Whether the processor leaves lanes out by a mask, of all that the loop stores and loads."""
+        """Whether the processor has masks for all elements that the loop loads and stores."""
         return self.processor is not None and self.processor.has_masks(min(_widths(self.loop), default=1))
 
     def statements(self) -> Iterator[Stmt]:
-        """The loops over vectors, and the serial one over the rest. Raises NotVector."""
+        """The loops over vectors, and the serial loop over the remainder. Raises NotVector."""
         count = self.loop.count
         if isinstance(count, IntImm) and count.value < self.few:
             raise NotVector
@@ -117,15 +118,15 @@ class ByVectors:
             if self.pays is not None:
                 yield IfThenElse(And(GE(count, few), self.pays), by_vectors, SeqStmt((one_by_one,)))
                 return
-            # That there are few is said so that code generation sees it: vectors of them would take LLVM's time alone.
+            # The bound shows code generation that few iterations are left: LLVM need not vectorize them.
             stop = Min(folded(Add(start, few)), self.loop.stop)
             part = self.part(start, count) or one_by_one.replaced(stop=stop)
             yield IfThenElse(GE(count, few), by_vectors, SeqStmt((part,)))
 
     def in_parts(self, count: Expr) -> tuple[Stmt, ...] | None:
-        """Vectors of the most lanes, and one more for the rest, of as few registers as hold it, or a part of one.
+        """The widest vectors, and one masked vector for the remainder, in no more registers than it needs.
 
-        None where that cannot be. Loops inside go over memory once for each of these, and as many results are in work.
+        None if there is no such form. Inner loops read memory once for each vector.
         """
         left = folded(FloorMod(count, const(self.most, i64)))
         if not self.has_masks or self.most == self.few or not _has_loops(self.loop) or isinstance(count, IntImm):
@@ -139,20 +140,17 @@ class ByVectors:
             if masked is None:
                 return None
             rest = SeqStmt((IfThenElse(GT(left, const(fewer, i64)), masked, rest, span=self.loop.span),))
-            # One row waits for its own sums, of four vectors as of two: a form less to compile.
+            # A single row has the latency of its own sums, with two vectors as with four: one form less to compile.
             following = max(2 * lanes, self.most if self.is_rest else 0)
             fewer, lanes = lanes, following if lanes >= self.few else self.few
         whole = For(at, self.loop.start, middle, self.body(at, self.most), self.loop.kind, step=self.most)
         return whole, *rest.stmts
 
     def part(self, first: Expr, left: Expr) -> Stmt | None:
-        """The iterations from `first` on, if any are left, but fewer than a vector has lanes.
-
-        Where these have no form with lanes that are off, as for `narrower`.
-        """
+        """The remainder from `first` on, which is shorter than a vector: masked, or else as `narrower` does it."""
         masked = self.masked(first, left, self.few)
         if masked is None:
-            # Loops inside are long, and would stand there once more for each width.
+            # Inner loops are long code, which would be repeated for each width.
             is_brief = self.has_narrow and not (self.has_masks and _has_loops(self.loop))
             return self.narrower(first, left, self.few // _PER_VECTOR) if is_brief else None
         found = IfThenElse(GE(left, const(1, i64)), masked, span=self.loop.span)
@@ -169,9 +167,9 @@ class ByVectors:
         return IfThenElse(is_little, SeqStmt((little,)), masked, span=self.loop.span)
 
     def narrower(self, first: Expr, left: Expr, lanes: int) -> Stmt | None:
-        """The iterations from `first` on by vectors of this many lanes, the last of which overlaps the one before.
+        """The remainder from `first` on by vectors with this many lanes, the last of which overlaps the one before.
 
-        What fills none goes by still narrower ones, or one by one; None where these lanes are too few.
+        A shorter remainder uses still narrower vectors, or scalars. None if the lanes are too few.
         """
         if not self.is_repeatable or lanes < FEWEST_LANES:
             return None
@@ -183,15 +181,15 @@ class ByVectors:
         return IfThenElse(GE(left, const(lanes, i64)), vectors, SeqStmt((rest,)), span=self.loop.span)
 
     def masked(self, first: Expr, left: Expr, lanes: int) -> SeqStmt | None:
-        """This many iterations from `first` on as a vector of which the other lanes are off.
+        """The `left` iterations from `first` on as one masked vector.
 
-        None where the processor would take lanes under a mask one by one, or they have no such form.
+        None if the processor has no such masks, or the body has no masked form.
         """
         if not self.has_masks:
             return None
         vectors, on = self.lanes(first, lanes), first_lanes(left, lanes, _widest(self.loop))
         name = vectors.on = vectors.some = Var("on", on.dtype)
-        # Of lanes that are no iterations nothing is known but what is the same in all.
+        # For lanes beyond the last iteration, only what is the same in all lanes is known to be in bounds.
         inside = vectors.is_inside
         vectors.is_inside = lambda load: not any(map(vectors.differs, load.indices)) and inside(load)
         try:
@@ -201,16 +199,16 @@ class ByVectors:
         return SeqStmt((Let(name, on, span=self.loop.span), *body.stmts))
 
     def vectors(self, count: Expr, end: Expr) -> Iterator[Stmt]:
-        """Loops over vectors up to `end`; the last vector lies within, wherever `end` is."""
+        """Loops over vectors up to `end`; the last vector ends there."""
         if self.most == self.few and self.is_repeatable and self.loop.kind is not ForKind.PARALLEL:
-            # One loop does for all.
+            # One loop suffices.
             yield self.overlapping(self.loop.start, end, end, self.few)
             return
         middle = last_whole(self.loop, count, self.most)
         is_whole = isinstance(count, IntImm) and count.value % self.most == 0
         at = Var(self.loop.var.name)
         if self.most == self.few and self.is_repeatable and _has_loops(self.loop) and not is_whole:
-            # The body is long, and need not stand there twice: the last block goes over the rest, too.
+            # The body is long code, so it is written once: the last block covers the remainder as well.
             following, block = folded(Add(at, const(self.most, i64))), const(2 * self.most, i64)
             stop = Select(LT(end, Add(at, block)), end, following)
             blocks = SeqStmt((self.overlapping(at, stop, end, self.few),))
@@ -227,7 +225,7 @@ class ByVectors:
             yield For(at, middle, end, self.body(at, self.few), step=self.few)
 
     def overlapping(self, begin: Expr, stop: Expr, end: Expr, lanes: int) -> Stmt:
-        """A loop over vectors that begin before `stop`, the last one early enough to end in time."""
+        """A loop over vectors that begin before `stop`; the last one is moved back so that it ends at `end`."""
         at, first = Var(self.loop.var.name), Var("first")
         within = Let(first, Min(at, folded(Sub(end, const(lanes, i64)))))
         return For(at, begin, stop, SeqStmt((within, *self.body(first, lanes).stmts)), step=lanes)
@@ -238,9 +236,9 @@ class ByVectors:
 
 
 def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...] | None:
-    """A loop of independent iterations, which read nothing that they write, by vectors; None where it has none.
+    """A loop of independent iterations, which read nothing that they write, over vectors; None if it has no such form.
 
-    It goes so where arrays are large and rows long; else as it is written, by what LLVM makes of it.
+    The vectors run if arrays are large and rows long; otherwise LLVM vectorizes the loop as it is written.
     """
 
     def lanes(first: Expr, count: int) -> Lanes:
@@ -252,7 +250,7 @@ def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...
     is_short = isinstance(count, IntImm) and count.value < (longer if count.value % widths[0] else long)
     if is_short or not is_steady(loop.start, loop.stop):
         return None
-    vectors = ByVectors(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=True)
+    vectors = VectorLoops(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=True)
     try:
         stmts = (*vectors.vectors(count, loop.stop),)
     except NotVector:
@@ -267,10 +265,10 @@ def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...
 
 
 def widths_of(loop: For, processor: Processor, *, holds: bool = False) -> tuple[int, int]:
-    """The lanes of the vectors of a loop, and of those that go over what is left.
+    """The lanes of the vectors of a loop, and of those over the remainder.
 
-    What loops inside go over again and again is to stay in registers, four of them for each vector; and so is what an
-    iteration loads, where it `holds` all of that before it stores.
+    What inner loops use again and again must stay in registers, four for each vector, and so must what an iteration
+    loads if it `holds` all of that before it stores.
     """
     vector = min(_VECTOR_BYTES, 4 * processor.vector_bytes) if holds or _has_loops(loop) else _VECTOR_BYTES
     most = min(MOST_LANES, vector // _widest_inside(loop))
@@ -282,7 +280,7 @@ def _has_loops(loop: For) -> bool:
 
 
 def few_widths_of(loop: For, widths: tuple[int, int]) -> tuple[int, int]:
-    """The lanes where few iterations are known: two vectors that overlap take in all of them."""
+    """The lanes for a small known number of iterations, which two overlapping vectors cover."""
     (most, few), count = widths, loop.count
     while isinstance(count, IntImm) and few > max(count.value, GROUP):
         few //= 2
@@ -290,9 +288,9 @@ def few_widths_of(loop: For, widths: tuple[int, int]) -> tuple[int, int]:
 
 
 def row_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
-    """The lanes where iterations of a loop around go together: of a row of the tile in registers, and of one vector.
+    """The lanes if iterations of an outer loop are jammed: of a row of the register tile, and of one vector.
 
-    Several results of loops inside share a row.
+    Several results of inner loops share a row.
     """
     inside = (stmt for inner in statements_of(loop.body, For) for stmt in statements(inner.body))
     results = {stmt.buffer for stmt in inside if isinstance(stmt, Store)}
@@ -302,9 +300,9 @@ def row_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
 
 def window_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
-    """The lanes where rows of windows are shared: of one register, since each of what they load is kept in one.
+    """The lanes if windows share rows: those of one register, as each loaded row is kept in one.
 
-    Short rows take as large a part of it as they fill.
+    Short rows use the part of a register that they fill.
     """
     lanes = min(MOST_LANES, processor.vector_bytes // _widest_inside(loop))
     count = loop.count
@@ -314,9 +312,9 @@ def window_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
 
 def stencil_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
-    """The lanes where iterations load neighbours: two registers of the widest that is computed, be it on the way.
+    """The lanes if iterations load neighbours: two registers of the widest type, intermediate results included.
 
-    One is enough where integers as wide are divided, which takes long.
+    One register if integers of that width are divided, which is slow.
     """
     computed = widest_computed(loop.body.stmts)
     number = 1 if divides(loop) and computed == _widest(loop) else 2
@@ -325,7 +323,7 @@ def stencil_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
 
 def place_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
-    """The lanes where iterations load from places that they round floats to: one register of the widest of these."""
+    """The lanes if iterations load at indices rounded from floats: one register of the widest type."""
     nodes = (node for stmt in statements(loop.body) if isinstance(stmt, Store | Let) for node in walk(stmt.value))
     widest = max((node.dtype.bytes for node in nodes if isinstance(node, Expr) and node.dtype.is_float), default=4)
     lanes = processor.vector_bytes // max(4, widest, _widest(loop))
@@ -333,23 +331,23 @@ def place_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
 
 def _takes_long(loop: For) -> bool:
-    """Whether iterations divide floats or compute functions: that takes as long as a register has bytes."""
+    """Whether iterations divide floats or call functions: then time grows with the bytes of a register."""
     return any(isinstance(node, Div | Call) for node in walk(loop.body))
 
 
 def _widest(loop: For) -> int:
-    """The bytes of the widest element that lanes of a loop store or load; 1 where there is none."""
+    """The bytes of the widest element that lanes of a loop store or load; 1 if there is none."""
     return max(_widths(loop), default=1)
 
 
 def _widest_inside(loop: For) -> int:
-    """The same of what loops inside do again and again: what is done once with their results may take more vectors."""
+    """The same for inner loops alone, if there are any: what is done once with their results may take more vectors."""
     inside = [width for stmt in loop.body.stmts if isinstance(stmt, For) for width in _widths(stmt)]
     return max(inside) if inside else _widest(loop)
 
 
 def _widths(loop: For) -> list[int]:
-    """The bytes of the elements that a loop's body stores or loads, but for places that are one for all lanes."""
+    """The bytes of the elements that a loop's body stores or loads, except for indices that all lanes share."""
     stmts = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Let | IfThenElse)]
     loads = [*loads_in(*(stmt.condition if isinstance(stmt, IfThenElse) else stmt.value for stmt in stmts))]
     places = {*loads_in(*(index for load in loads for index in load.indices if type(index) not in ATOMS))}

@@ -1,4 +1,4 @@
-"""The sizes of integer expressions at one place of a function, under the conditions that hold there."""
+"""The sizes of integer expressions at one point of a function, under the conditions that hold there."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Written:
 NO_RISK: frozenset[object] = frozenset()
 
 
-class Place(IndexSpace):
-    """A place in a function that moves as the function is walked: through its definitions, into bodies and branches.
+class ProgramPoint(IndexSpace):
+    """A point in a function that moves as the function is walked: through its definitions, into bodies and branches.
 
     `exprs` says how each atom is written there. A `risk` is what may stop the kernel, or may have no value: what is
     left out of a program must have none. A node's risks are known once it was `noted`, all below it before.
@@ -69,7 +69,7 @@ class Place(IndexSpace):
         return run(self._size(expr, lane, None))
 
     def proves(self, goal: Size) -> bool:
-        """Whether a size is 0 or more wherever the place is reached."""
+        """Whether a size is 0 or more wherever the point is reached."""
         return goal >= 0 if isinstance(goal, int) else follows(goal, self._facts) or is_nonnegative(goal)
 
     def define(self, var: Var, value: Expr) -> None:
