@@ -74,7 +74,7 @@ def structural_equal(a: Node, b: Node) -> Equality:
 def are_equal(ones: Sequence[Expr], others: Sequence[Expr]) -> bool:
     """Whether there are equally many expressions, pairwise of the same structure."""
     return len(ones) == len(others) and all(
-        a is b or bool(structural_equal(a, b)) for a, b in zip(ones, others, strict=True)
+        a is b or _first_difference(a, b) is None for a, b in zip(ones, others, strict=True)
     )
 
 

@@ -26,7 +26,7 @@ from tirlite.analysis.loops.patterns import (
 from tirlite.analysis.loops.records import keeps_a_record
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i32, i64
-from tirlite.ir.equal import are_equal
+from tirlite.ir.equal import structural_hash
 from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Max, Min, Mul, Ramp, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
@@ -368,10 +368,11 @@ def _at(
     flat = {} if rules.called or has_rows else flat_views(loop, facts.params)
     lanes: Callable[[Expr, int], Lanes]
     pays: Expr | None = None
-    in_place = rules.called and _may_be_in_place(touches)
-    repeats = is_repeatable(loop, touches) and not in_place
-    if has_rows and in_place:
-        return None
+    repeats = is_repeatable(loop, touches)
+    if rules.called and (repeats or has_rows) and _may_be_in_place(touches):
+        if has_rows:
+            return None
+        repeats = False
     if has_rows:
         in_order = any(not facts.is_independent(each) for each in statements_of(loop.body, For))
         lanes, count, pays = by_columns(loop, inside, _memory(facts, touches), rules.processor, in_order=in_order)
@@ -487,5 +488,7 @@ def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
     tile before it writes it.
     """
     nodes = [touch.node for found in touches.values() for touch in found]
-    stored, loaded = ([each.indices for each in nodes if isinstance(each, kind)] for kind in (Store, Load))
-    return any(are_equal(ones, others) for ones in stored for others in loaded)
+    stored, loaded = (
+        ((*map(structural_hash, each.indices),) for each in nodes if isinstance(each, kind)) for kind in (Store, Load)
+    )
+    return not {*stored}.isdisjoint(loaded)
