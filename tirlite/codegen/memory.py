@@ -69,7 +69,7 @@ class Environment:
         self.loops: tuple[Counted, ...] = ()  # the loops around
         self.mixed: frozenset[Buffer] = frozenset()  # see `mixed_in`
         self.phases: dict[Load, tuple[int, Expr]] = {}  # of loads that share vectors, see `codegen.gathers`
-        self.costs: dict[Stmt, float] = {}  # of leaf statements, see `codegen.loops.work`
+        self.costs: dict[Stmt, float] = {}  # of leaf statements, see `codegen.loops.estimate`
 
     def counted(self) -> list[tuple[str, Value]]:
         """The variables of the loops around with their values, named as in messages."""

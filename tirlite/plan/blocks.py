@@ -1,4 +1,4 @@
-"""Defines blocks, which are placed at one offset each, and finds sections of time and the blocks live in them."""
+"""Defines blocks, each of which is placed at one offset; and divides time into sections by the blocks that are live."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Piece(NamedTuple):
 
 @record
 class Block:
-    """Bytes over time, placed at one offset, a multiple of `align`, or at `fixed`.
+    """Bytes over time that are placed at one offset: a multiple of `align`, or `fixed`.
 
-    The pieces are disjoint and in order of time. They have one size where the block is a single request, and may
-    differ where requests take each other's place.
+    The pieces are disjoint and in order of time. They have one size if the block is a single request, and may differ if
+    it is a group of requests in place of each other.
     """
 
     pieces: tuple[Piece, ...]
@@ -75,10 +75,10 @@ def block_of(group: Group, align: int, bytes_of: Callable[[Size], int] = as_numb
 
 @record
 class Sections:
-    """Time cut into as few sections as tell conflicts: two blocks are live at one time iff they share a section.
+    """Time divided into the fewest sections that tell conflicts: two blocks are live together iff they share one.
 
-    A section stands for a set of live pieces that no other such set contains. `spans` are the pieces of each block
-    over sections; `load` is the sum of bytes that live in each section.
+    A section is a maximal set of pieces that are live together. `spans` are the pieces of each block over sections;
+    `load` are the bytes that are live in each section.
     """
 
     spans: tuple[tuple[Piece, ...], ...]
@@ -86,12 +86,12 @@ class Sections:
 
     @property
     def floor(self) -> int:
-        """Bytes that no placement can do without."""
+        """A lower bound of the bytes of every placement."""
         return max(self.load, default=0)
 
 
 def sections_of(blocks: Sequence[Block]) -> Sections:
-    """The sections of blocks. Pieces of no bytes count as well."""
+    """The sections of blocks. Pieces of 0 bytes count as well."""
     pieces = [(piece, number) for number, block in enumerate(blocks) for piece in block.pieces]
     events = [(piece.low, 1, index) for index, (piece, _) in enumerate(pieces)]
     events += [(piece.high, 0, index) for index, (piece, _) in enumerate(pieces)]

@@ -1,4 +1,4 @@
-"""Computes bytes that no plan for a problem can beat, the lower bound: what lives at one time needs room then."""
+"""Computes lower bounds of the bytes of plans: the most bytes that are live at one time."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tirlite.sizes.evaluate import Evaluated
 
 _SAMPLES = 8
 _FEW = 16
-# Of this many parts at most, this many values of the dims more are looked at.
+# For at most _SEVERAL stretches, _DRAWN more values of the dims are tried.
 _SEVERAL, _DRAWN = 2000, 24
 
 
 @record
 class Peak:
-    """The most bytes that are live at one point, and one such point where that is decided."""
+    """The most bytes that are live at one time, and that time; with symbolic sizes, a likely one."""
 
     size: Size
     time: int
@@ -33,7 +33,7 @@ class Peak:
 
 @record
 class PaddedPeak:
-    """The most bytes that are needed at one point, and one such point."""
+    """The most bytes that are needed at one time, padding included, and that time."""
 
     size: int
     time: int
@@ -41,7 +41,7 @@ class PaddedPeak:
 
 @record
 class Stretch:
-    """Bytes that are needed over some time, in one of some memories; fewer than none where something is saved.
+    """Bytes that are needed over some time, in one of some memories; a negative size is a saving.
 
     `align` divides their offset.
     """
@@ -54,13 +54,13 @@ class Stretch:
 
 @public
 def lower_bound(problem: Problem, in_place: Iterable[tuple[str, str]] = ()) -> Size:
-    """Bytes that every plan needs, at each binding: the largest sum of sizes live at one point, for each memory.
+    """A lower bound of the bytes of every plan, at each binding: for each memory, the most that is live at one time.
 
-    It holds for plans that take the pairs of `in_place`; each counts once where both are live. Where requests have a
-    choice of memories, those memories are looked at together. Where the problem is contiguous, the padding counts that
-    no order of what is live can do without. Symbolic sums that cannot be compared make a maximum; of more than a
-    handful those that are largest at some sample values are taken, so that the bound stays true but may be less than
-    the peak elsewhere. Cost: O(n log n), times the sums that are kept.
+    It is for plans that take the pairs of `in_place`: a pair counts once where both are live. Memories between which
+    requests have a choice are taken together. If the problem is contiguous, padding counts that no order of the live
+    requests avoids. Symbolic sums that cannot be compared become a maximum; of more than a handful, those that are
+    largest at some sample values are kept, so that the bound is valid, but may be less than the peak at other values.
+    Cost: O(n log n), times the sums that are kept.
     """
     demand("lower_bound", "problem", problem, "a Problem", fits=isinstance(problem, Problem))
     pairs = set(pairs_in_place(in_place))
@@ -69,21 +69,21 @@ def lower_bound(problem: Problem, in_place: Iterable[tuple[str, str]] = ()) -> S
 
 
 def open_bound(problem: Problem) -> Size:
-    """Bytes that every plan needs, whichever pairs it takes in place: each request is in one pair at most at a time.
+    """A lower bound of the bytes of every plan, whichever pairs it takes in place.
 
-    So each destination saves all that it ever could and no more, and so does each source.
+    Each request is the destination, and the source, of at most one pair: it saves the most that one of them could.
     """
     pairs = possible(problem)
     sides = [[(each.destination, each) for each in pairs]]
     if len({each.source.id for each in pairs}) < len(pairs):
         sides.append([(each.source, each) for each in pairs])
-    # Of two in one place the padding counts once, or not at all.
+    # The padding of two in one place counts once, or not at all.
     whole = stretches(problem, [])
     return maximum(*(_bound(problem, [*whole, *_saved(side)], is_padded=False) for side in sides))
 
 
 def _saved(side: Iterable[tuple[Request, Handover]]) -> Iterator[Stretch]:
-    """What requests save at most, each in one of its pairs."""
+    """The most that each request can save in one of its pairs, as negative stretches."""
     pairs: dict[str, tuple[Request, list[Handover]]] = {}
     for request, pair in side:
         pairs.setdefault(request.id, (request, []))[1].append(pair)
@@ -94,25 +94,25 @@ def _saved(side: Iterable[tuple[Request, Handover]]) -> Iterator[Stretch]:
 
 
 def stretches(problem: Problem, taken: Sequence[Handover]) -> list[Stretch]:
-    """What the requests of a problem need over time where these pairs are taken in place."""
+    """The bytes that the requests of a problem need over time with these pairs in place."""
     if not taken:
         return [Stretch(request.live, request.size, request.memories, request.align) for request in problem.requests]
     found = list[Stretch]()
     for group in grouped(problem.requests, taken):
-        memories, align = group.memories, group.align  # once for a group, which may have as many pieces as members
+        memories, align = group.memories, group.align  # a group may have very many pieces
         found += [Stretch((interval,), size, memories, align) for interval, size in group.pieces]
     return found
 
 
 def peak(problem: Problem, requests: Sequence[Request]) -> Peak:
-    """The most bytes that some requests of a problem need at one point."""
+    """The most bytes of some requests of a problem that are live at one time."""
     return _peak(problem.dims, [Stretch(request.live, request.size, request.memories) for request in requests])
 
 
 def peaks(problem: Problem, in_place: Iterable[tuple[str, str]]) -> dict[str, Peak]:
-    """For each memory the most bytes that are live at one point, of requests that can live there alone.
+    """For each memory the most bytes that are live at one time, of requests that can live in no other memory.
 
-    Each of the pairs counts once where both are live.
+    A pair in place counts once where both are live.
     """
     pairs = set(in_place)
     parts = stretches(problem, [h for h in possible(problem) if h.pair in pairs] if pairs else [])
@@ -147,7 +147,7 @@ def _weight(part: Stretch, copies: Mapping[str, Size]) -> Size:
 
 
 def memory_groups(problem: Problem) -> list[list[str]]:
-    """The memories, those together between which some request has a choice."""
+    """The memories in groups: those between which some request has a choice are in one."""
     group = {name: [name] for name in problem.memories}
     for pools in dict.fromkeys(request.pools for request in problem.requests):
         for name in pools[1:]:
@@ -178,10 +178,10 @@ def _peak(dims: Sequence[Dim], parts: Sequence[Stretch]) -> Peak:
 
 
 def padded_peak(parts: Sequence[Stretch], least: int) -> PaddedPeak:
-    """The most bytes of one arena that are needed at one point, padding among them; sizes are constant.
+    """The most bytes that one arena needs at one time, padding included; sizes are constant.
 
-    `least` divides all offsets. Whatever of what is live has a multiple of `align` as its offset, in whichever order,
-    all but the topmost of it fills whole multiples of that.
+    `least` divides all offsets. Stretches whose offsets are multiples of some alignment fill whole multiples of it, in
+    any order, all but the topmost.
     """
     aligns = [max(part.align, least) for part in parts]
     peaks = [
@@ -192,7 +192,7 @@ def padded_peak(parts: Sequence[Stretch], least: int) -> PaddedPeak:
 
 
 def _stepped_peak(parts: Sequence[Stretch], step: int) -> PaddedPeak:
-    """The most that is live of sizes rounded up to `step`, save the one that gains most by not being rounded."""
+    """The most that is live of sizes rounded up to `step`, except for the one with the most padding."""
     sizes = [part.size if isinstance(part.size, int) else 0 for part in parts]
     rounded = [-(-size // step) * step for size in sizes]
     slack = [high - low for high, low in zip(rounded, sizes, strict=True)]
@@ -217,7 +217,7 @@ def _stepped_peak(parts: Sequence[Stretch], step: int) -> PaddedPeak:
 def maximal_points(
     lives: Sequence[tuple[Interval, ...]], values: Sequence[Sequence[int]]
 ) -> Iterator[tuple[int, list[int]]]:
-    """(time, sum of each column of the values live then) for each set of lives that no other contains."""
+    """(time, sums of the columns of values) for each maximal set of lives that have a time in common."""
     events = [(low, 1, index) for index, live in enumerate(lives) for low, _ in live]
     events += [(high, -1, index) for index, live in enumerate(lives) for _, high in live]
     events.sort()

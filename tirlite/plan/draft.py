@@ -1,4 +1,4 @@
-"""A plan in the making: strategies put pools with requests into it, memory by memory."""
+"""Builds a plan: strategies add pools with their requests to a draft, memory by memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tirlite.sizes import Size, maximum
 
 @record(frozen=False)
 class Draft:
-    """What is put in later stands in the place of what was there for the same requests."""
+    """A plan under construction. Adding a request again replaces its placement."""
 
     problem: Problem
     placements: dict[str, Placement] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Draft:
 
     @classmethod
     def without(cls, plan: Layout, memories: Collection[str]) -> Draft:
-        """A plan without its pools in some memories."""
+        """The draft of a plan, without the pools in some memories."""
         pools = {name: region for name, region in plan.pools.items() if region.memory not in memories}
         return cls(plan.problem, dict(plan.placements), pools, dict(plan.decisions), [*plan.in_place])
 
@@ -39,14 +39,14 @@ class Draft:
         decisions: Iterable[Decision],
         align: int = 1,
     ) -> None:
-        """Puts a pool in, with requests at these offsets; it is aligned to `align` at least."""
+        """Adds a pool with requests at these offsets; it is aligned to `align` at least."""
         aligns = [self.problem.by_id[each].align for each in offsets]
         self.pools[name] = Region(memory.name, memory.scope, size, max(memory.align, align, *aligns))
         self.placements |= {each: Placement(name, offset) for each, offset in offsets.items()}
         self.decisions.update(zip(offsets, decisions, strict=False))
 
     def put_fixed(self, name: str, memory: Pool, requests: Sequence[Request]) -> None:
-        """Puts a pool in with requests that have a fixed offset."""
+        """Adds a pool with requests that have fixed offsets."""
         offsets: dict[str, Size] = {request.id: request.fixed or 0 for request in requests}
         size = maximum(*(offsets[request.id] + request.size for request in requests))
         self.put(name, memory, size, offsets, repeat(Decision(Choice.FIXED)))
@@ -54,9 +54,9 @@ class Draft:
     def put_arena(
         self, memory: Pool, size: Size, offsets: Mapping[str, Size], in_place: Iterable[tuple[str, str]] | None = None
     ) -> None:
-        """Puts a pool in that is called like its memory, unless a request or another pool is.
+        """Adds a pool named after its memory, with a prime if a request or another pool has that name.
 
-        `in_place` are the pairs there; None where they stay those that the plan has.
+        `in_place` are its pairs; with None, the draft keeps those that it has.
         """
         name = memory.name
         while name in self.problem.by_id or name in self.pools:
@@ -67,12 +67,12 @@ class Draft:
         self.put(name, memory, size, offsets, [_decision(self.problem.by_id[each], taken) for each in offsets])
 
     def onto(self, plan: Plan) -> Plan:
-        """The plan with what is here in the place of what it has."""
+        """The plan with the placements, pools and pairs of the draft."""
         pairs = tuple(self.in_place)
         return replace(plan, placements=self.placements, pools=self.pools, decisions=self.decisions, in_place=pairs)
 
     def plan(self, strategy: str) -> Plan:
-        """What has been put in, as a plan of this strategy."""
+        """The draft as a plan of this strategy."""
         pairs = tuple(self.in_place)
         return Plan(self.problem, self.placements, self.pools, strategy, self.decisions, in_place=pairs)
 

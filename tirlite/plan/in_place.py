@@ -1,7 +1,7 @@
-"""Finds the candidate pairs of a problem that a plan may take in place, and what they make of lifetimes.
+"""Finds the candidate pairs of a problem that a plan may take in place, and groups requests by these.
 
-Where a pair is taken, the destination lies at the offset of the source, and both may be live at the handover: the one
-stretch of time that ends the source's life and begins the destination's.
+The destination of a pair in place has the offset of the source. Both may be live at the handover alone: the stretch of
+time that ends the life of the source and begins that of the destination.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tirlite.sizes import Size, maximum
 
 @record(guarded=False)
 class Handover:
-    """A pair that may be taken, and the stretch of time at which both are live."""
+    """A candidate pair, and the stretch of time in which both requests are live."""
 
     destination: Request
     source: Request
@@ -30,7 +30,7 @@ class Handover:
 
 @record(guarded=False)
 class Group:
-    """Requests at one offset, each taking the place of the one before, and the bytes of each stretch of time."""
+    """Requests at one offset, each in place of the one before; and the bytes in each stretch of time."""
 
     members: tuple[Request, ...]
     pieces: tuple[tuple[Interval, Size], ...]
@@ -62,9 +62,9 @@ class Group:
 
 
 def handovers(problem: Problem) -> list[Handover]:
-    """The candidate pairs that a plan may take, in the order of the problem.
+    """The candidate pairs that strategies take, in the order of the problem.
 
-    The two want the same memory, neither has a fixed offset, and they are live together at a handover.
+    Both requests prefer the same memory, neither has a fixed offset, and they are live together at a handover alone.
     """
     found = []
     by_id = problem.by_id
@@ -78,9 +78,9 @@ def handovers(problem: Problem) -> list[Handover]:
 
 
 def possible(problem: Problem) -> list[Handover]:
-    """The candidate pairs that some plan may take, also those that strategies leave aside: see `handovers`.
+    """The candidate pairs that any valid plan may take, a superset of `handovers`.
 
-    They have a memory in common, no two fixed offsets that differ, and are live together at a handover.
+    The two requests have a memory in common, no different fixed offsets, and are live together at a handover alone.
     """
     found = []
     for dst, src in dict.fromkeys(problem.in_place):
@@ -93,20 +93,23 @@ def possible(problem: Problem) -> list[Handover]:
 
 
 def among(candidates: Iterable[Handover], requests: Iterable[Request]) -> list[Handover]:
-    """The pairs whose source, and so whose destination, is among the requests of one memory."""
+    """The pairs among the requests of one memory."""
     inside = {request.id for request in requests}
     return [each for each in candidates if each.source.id in inside]
 
 
 def handover(destination: Sequence[Interval], source: Sequence[Interval]) -> Interval | None:
-    """The stretch that ends the life of the source and begins that of the destination; None if both live otherwise."""
+    """The stretch of time that ends the life of the source and begins that of the destination, if there is one."""
     low, high = destination[0][0], source[-1][1]
     is_shared = source[-1][0] <= low < high <= destination[0][1]
     return (low, high) if is_shared else None
 
 
 def chosen(candidates: Iterable[Handover], value: Callable[[Size], int]) -> list[Handover]:
-    """As many as go together, those that save most first: one source and one destination each, one after another."""
+    """Pairs that may be taken together, chosen greedily by what they save.
+
+    A request is the source, and the destination, of one at most, and its handovers do not overlap.
+    """
     ranked = sorted(candidates, key=lambda h: -min(value(h.destination.size), value(h.source.size)))
     as_source: dict[str, Handover] = {}
     as_destination: dict[str, Handover] = {}
@@ -121,10 +124,10 @@ def chosen(candidates: Iterable[Handover], value: Callable[[Size], int]) -> list
 
 
 def grouped(requests: Sequence[Request], taken: Sequence[Handover]) -> list[Group]:
-    """The requests in groups, each in order of time, for pairs of which each source and each destination is in one."""
+    """The requests in groups, each in order of time. Each is the source, and the destination, of one pair at most."""
     to_source = {each.destination.id: each for each in taken}
     to_destination = {each.source.id: each for each in taken}
-    most: dict[tuple[Size, Size], Size] = {}  # of two sizes: the same few are compared over and over
+    most: dict[tuple[Size, Size], Size] = {}  # the same few sizes are compared again and again
     groups = []
     for request in requests:
         if request.id in to_source:

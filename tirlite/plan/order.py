@@ -1,4 +1,4 @@
-"""An order of sizes by values and proofs, and the sample values of dims that it goes by, which prove nothing."""
+"""Compares sizes by proofs, and by values at sample bindings of the dims, which prove nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tirlite.sizes.prove import is_at_most
 
 
 class Order:
-    """Compares sizes by their values at sample bindings, which is a guess where they are symbolic, and by proof.
+    """Compares sizes by their values at sample bindings, a guess for symbolic ones, and by proofs.
 
     With a `budget`, a search for a proof ends sooner.
     """
@@ -53,9 +53,9 @@ _NOMINAL = 256
 
 
 def samples(dims: Iterable[Dim], count: int, more: int = 0) -> tuple[Binding, ...]:
-    """`count` bindings: middling values first, then small ones, then others; the same ones in every process.
+    """`count` bindings: middling values, the smallest ones, then others; the same in every process.
 
-    Values are powers of two, with `more` on top, as far as the facts allow.
+    Values are powers of two plus `more`, as far as the facts allow.
     """
     known = tuple(dims)
     if not known:
@@ -66,14 +66,14 @@ def samples(dims: Iterable[Dim], count: int, more: int = 0) -> tuple[Binding, ..
 
 
 def drawn(dims: Iterable[Dim], count: int, most: int = 4096) -> tuple[Binding, ...]:
-    """`count` bindings drawn evenly from magnitudes up to `most`, as far as the facts allow; always the same ones."""
+    """`count` bindings drawn log-uniformly up to `most`, as far as the facts allow; always the same ones."""
     random = Random(count)
     known = tuple(dims)
     return tuple({dim: _allowed(dim, int(most ** random.random())) for dim in known} for _ in range(count))
 
 
 def _wish(number: int, place: int) -> int:
-    """The value of the dim at `place` in sample `number`, before its facts are looked at."""
+    """The value of the dim at `place` in sample `number`, whatever its facts."""
     if number < 2:
         return (_NOMINAL, 1)[number]
     # Powers of two up to 4096, scattered so that each pair of dims comes in either order.
@@ -81,7 +81,7 @@ def _wish(number: int, place: int) -> int:
 
 
 def _allowed(dim: Dim, wish: int) -> int:
-    """The value near `wish` that the facts allow."""
+    """A value near `wish` that the facts allow."""
     step = dim.multiple_of
     value = max(wish if dim.max is None else min(wish, dim.max), dim.min)
     down = value // step * step

@@ -1,4 +1,4 @@
-"""Finds the size that all sizes are constant multiples of, and how many times each is that: a problem in numbers."""
+"""Counts symbolic sizes in a unit of which all are constant multiples: that makes a problem one of numbers."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def unit_of(sizes: Iterable[Size]) -> Size | None:
 
 @record
 class Scale:
-    """Sizes counted in units of `unit` bytes; `power` is a power of two that is proved to divide it."""
+    """A unit of `unit` bytes in which sizes are counted; `power` is a power of two that is proved to divide it."""
 
     unit: Size
     power: int
 
     @classmethod
     def of(cls, sizes: Iterable[Size], align: int) -> Scale | None:
-        """That of all sizes; bytes where they are constant. Alignments up to `align` matter. None where there is none.
+        """The unit of all sizes; bytes where they are constant, None where there is none. Alignments go up to `align`.
 
-        At every value of the dims a problem of such sizes is the same problem, only larger: offsets may all be sums of
-        sizes, as a buffer that rests on nothing can be lowered.
+        A problem of such sizes is the same at all values of the dims, but for its scale: in a tight plan each offset is
+        a sum of sizes.
         """
         known = list(dict.fromkeys(sizes))
         if all(isinstance(size, int) for size in known):
@@ -51,12 +51,12 @@ class Scale:
         return cls(unit, power)
 
     def count(self, size: Size) -> int | None:
-        """How many units a size is; None where that depends on the dims."""
+        """A size in units; None where that depends on the dims."""
         if isinstance(size, int):
             return size if self.unit == 1 else None if size else 0
         factor = gcd(*size.terms.values())
         return factor if size == factor * self.unit else None
 
     def align(self, align: int) -> int:
-        """An alignment in units: offsets that are multiples of it are aligned, and others may be too."""
+        """An alignment in units: all multiples of it are aligned, though others may be as well."""
         return max(1, align // self.power)

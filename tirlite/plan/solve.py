@@ -39,15 +39,15 @@ _WEAKER: Mapping[str, str] = MappingProxyType(
 
 @record
 class Doubt:
-    """What is said against a plan of which only the proof is missing that it is safe."""
+    """Why a plan is not proved to be safe, where nothing shows that it is not."""
 
     message: Message
 
 
 def without_doubt(strategy: str | Strategy, attempt: Callable[[str | Strategy], T | Doubt]) -> T:
-    """What `attempt` makes by `strategy`, or by the first weaker one that leaves no doubt.
+    """The result of `attempt` with `strategy`, or with the first weaker strategy that leaves no doubt.
 
-    Raises the error of the last doubt where there is no weaker one, as for a strategy of the user's own.
+    Raises the error of the last doubt if there is no weaker strategy, as for a user's own.
     """
     while isinstance(made := attempt(strategy), Doubt):
         if not isinstance(strategy, str) or strategy not in _WEAKER:
@@ -57,7 +57,7 @@ def without_doubt(strategy: str | Strategy, attempt: Callable[[str | Strategy], 
 
 
 def is_doubt(problem: Problem, plan: Plan, fault: Counterexample) -> bool:
-    """Whether the plan fits, and is safe for a few values of the dims; False where there are no dims."""
+    """Whether only a proof is missing: the plan fits, and passes the check at a few values of the dims."""
     if fault.fault is Fault.CAPACITY:
         return False
     try:
@@ -67,11 +67,11 @@ def is_doubt(problem: Problem, plan: Plan, fault: Counterexample) -> bool:
         return False
 
 
-# Those that are as fast as looking into a cache.
+# Strategies that are as fast as a lookup in the cache.
 _SWIFT = ("none", "tvm", "share", "group", "coalesce")
-# Those that need no proofs, nor compare sizes of different dims.
+# Strategies that need no proofs and compare no sizes of different dims.
 _PLAIN = ("none", "tvm", "group", "coalesce", "per_shape")
-# Those that take limits, an engine and a listener.
+# Strategies that take an Effort.
 _SEARCHES = ("auto", "exact")
 
 
@@ -148,15 +148,14 @@ def solve(
     """A plan for `problem`, checked.
 
     `strategy` is a name out of STRATEGIES, or a function of your own from a problem to a plan. `auto` and
-    `exact` search for `budget` nodes, or `time_limit` seconds, on `engine`, up to `threads` at once if it is compiled,
-    and tell `listener` of progress, with `stop_at_fit` until the plan fits the capacities of its memories; other
-    strategies do without these. Threads change no plan that the clock did not
-    end. What `cache` has is taken from there, and what is made is kept there. With a `match_range`, `share` gives a
-    request only free storage of 1 / match_range to match_range times its size, with 0 none; what goes in place of
-    another is not held to that.
+    `exact` search for `budget` nodes or `time_limit` seconds on `engine`, with up to `threads` threads if it is
+    compiled, and report progress to `listener`; with `stop_at_fit` they end once the plan fits the capacities of its
+    memories. Other strategies ignore these options. The number of threads changes no plan, unless the clock ends the
+    search. Plans are looked up in `cache`, and added to it. With a `match_range`, `share` gives a request only free
+    storage of 1 / match_range to match_range times its size, with 0 none; pairs in place are exempt.
 
-    Where only the proof is missing that a plan of a named strategy is safe for all values of the dims, it is planned by
-    `share`, and after that by `none`; the plan tells the strategy that it was made by.
+    Where a plan of a named strategy is not proved to be safe for all values of the dims, `share` plans instead, and
+    then `none`; the plan names the strategy that made it.
 
     Raises PlanError for an argument of the wrong kind, an unknown strategy, clashing fixed offsets, or an unsafe plan
     of your own; CapacityError where the plan does not fit.
@@ -186,7 +185,7 @@ def solve(
 
 
 def _in_one_form(problem: Problem, strategy: str | Strategy, found: Strategy) -> Plan:
-    """What a strategy finds: where sizes vary, and it is one of ours, whatever the dims are called."""
+    """The plan of a strategy. If it is one of ours, the names of the dims make no difference."""
     if not problem.dims or not isinstance(strategy, str) or strategy in _PLAIN:
         return found(problem)
     from tirlite.plan.canonical import planned
@@ -195,7 +194,7 @@ def _in_one_form(problem: Problem, strategy: str | Strategy, found: Strategy) ->
 
 
 def _checked(problem: Problem, strategy: str | Strategy, made: object, seconds: float) -> Plan | Doubt:
-    """The plan that a strategy made in so many seconds, or a doubt about it. Raises PlanError where it is wrong."""
+    """The checked plan, or a doubt where only a proof is missing. Raises PlanError for a wrong plan."""
     if not isinstance(made, Plan):
         raise PlanArgument(
             "strategy", "solve", "a function that returns a Plan", f"one that returns {made!r:.60}"
@@ -246,7 +245,7 @@ def _complaint(problem: Problem, plan: Plan, verdict: Counterexample, *, ours: b
 
 
 def _offset_span(problem: Problem, name: str) -> Span | None:
-    """Where the table that the problem was read from, if any, tells the fixed offset."""
+    """The cell with the fixed offset in the table that the problem was read from, if any."""
     table = problem.table
     if table is None or "offset" not in table.columns:
         return None

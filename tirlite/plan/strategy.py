@@ -1,4 +1,4 @@
-"""Finds what plans by the strategy of a given name, loaded when it is first called."""
+"""Strategies by name, each loaded at its first call; and the effort of a search."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MODULES = {
 
 @record
 class Named:
-    """The strategy of this name, whose module is loaded when it is first used."""
+    """A strategy by name, whose module is loaded at the first call."""
 
     name: str
 
@@ -47,9 +47,9 @@ class Named:
 
 @record
 class Effort:
-    """How far a search may go: `budget` nodes or `time_limit` seconds, on `engine`, with as many `threads` at once.
+    """The limits of a search: `budget` nodes or `time_limit` seconds, on `engine`, with this many `threads`.
 
-    `listener` hears of progress. With `stop_at_fit` it ends where the plan fits the capacities of its memories.
+    `listener` receives progress. With `stop_at_fit` the search ends once the plan fits the capacities of its memories.
     """
 
     budget: int | None = None
@@ -60,13 +60,13 @@ class Effort:
     stop_at_fit: bool = False
 
     def since(self, start: float) -> Effort:
-        """What is left after a start, in seconds of `perf_counter`."""
+        """The effort that is left to what began at `start`, a time of `perf_counter`."""
         if self.time_limit is None:
             return self
         return replace(self, time_limit=max(self.time_limit - (perf_counter() - start), 0.0))
 
 
-# As much as a strategy does by itself.
+# The effort of a strategy that is told none.
 DEFAULT = Effort()
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType({name: Named(name) for name in _MODULES})

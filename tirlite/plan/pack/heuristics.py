@@ -1,4 +1,4 @@
-"""Places blocks one after the other: on a skyline, at the first room that fits, and in sweeps along time."""
+"""Places blocks one by one: on a skyline, by first fit, and in sweeps along time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TypeAlias
 from tirlite.plan.blocks import Block, Piece, Sections
 from tirlite.record import record
 
-# Sections that are looked at until a fill gives up, in all, or more where there are many blocks: about a second.
+# Sections that a fill looks at before it gives up, and per block if that is more: about a second.
 _PATIENCE, _PATIENCE_PER_BLOCK = 40_000_000, 2_000
 
-# A block that waits: its offset and its rank when it was last looked at, its area below 0, its number.
+# A block that waits: its offset and rank when last updated, its negative area, its number.
 _Entry: TypeAlias = tuple[int, float, int, int]
 
 
@@ -27,7 +27,7 @@ class Work:
 
 @record(frozen=False)
 class Skyline:
-    """A state of the skyline: the height of each section, and the bytes that are still to be placed there."""
+    """A skyline under construction: the height of each section, and the bytes that are still to be placed there."""
 
     sections: Sections
     aligns: Sequence[int]
@@ -39,12 +39,12 @@ class Skyline:
         self.left = list(self.sections.load)
 
     def fill(self, ranks: Sequence[float], work: Work) -> list[int]:
-        """Offsets of all blocks; at equal height the least rank goes first. Empty if it is given up.
+        """Offsets of all blocks: the lowest goes first, of equal ones that of the least rank. Empty if it gives up.
 
-        Where hundreds of blocks live to one end, each that is placed lifts all that wait: the cost grows like the cube.
-        The bytes still to be placed where the block lives, at most, are taken off its rank. Heights only grow, and
-        those bytes only shrink, so what is out of date in the heap is too good, and it is enough to look again at the
-        best.
+        The pressure, the most bytes that are still to be placed where a block lives, is subtracted from its rank.
+        Heights only grow and pressures only shrink, so that outdated entries of the heap are too good: only the best
+        one has to be updated. The cost is cubic where hundreds of blocks live to one end, as each that is placed lifts
+        all that wait.
         """
         spans, aligns, height, left = self.sections.spans, self.aligns, self.height, self.left
         offsets = [0] * len(spans)
@@ -78,10 +78,10 @@ class Skyline:
         return offsets
 
     def _lines(self, ranks: Sequence[float]) -> tuple[list[list[_Entry]], list[list[_Entry]]]:
-        """The lines that blocks wait in, the best at the end, and the line of each block; all lie on the ground.
+        """Queues of waiting blocks, the best last, and the queue of each block; all offsets are 0.
 
-        Blocks of one lifetime and alignment always have one offset and one pressure, so that only the best of them
-        has to be looked at: networks have hundreds of weights that live throughout.
+        Blocks of one lifetime and alignment always have the same offset and pressure, so that only the best of them is
+        in the heap: networks have hundreds of weights that live throughout.
         """
         lines: dict[Hashable, list[_Entry]] = {}
         pressure: dict[Hashable, int] = {}
@@ -99,7 +99,7 @@ class Skyline:
         return list(lines.values()), waits_in
 
     def lowest(self, rows: Sequence[Piece]) -> int:
-        """The height above all that stands where the block lives."""
+        """The lowest offset above all that is placed where the block lives."""
         return max(max(self.height[low:high]) for low, high, _ in rows)
 
     def pressure(self, rows: Sequence[Piece]) -> int:
@@ -145,10 +145,10 @@ def first_fit(
     best: bool = False,
     limit: int | None = None,
 ) -> list[int]:
-    """Offsets of the blocks, those with a fixed one first. With `best` the tightest room is taken, not the lowest.
+    """Offsets of the blocks by first fit, those with fixed offsets first. With `best`, by best fit.
 
-    Each meeting with a block that is placed forbids the offsets between its bottom less our bytes and its top. What
-    would end above `limit` is not placed, and has the offset -1.
+    Each placed block that a block meets forbids the offsets at which the two overlap. A block that would end above
+    `limit` is not placed, and has the offset -1.
     """
     offsets = [-1 if block.fixed is None else block.fixed for block in blocks]
     for number in order:
@@ -168,7 +168,7 @@ def first_fit(
 
 
 def _lowest(forbidden: Sequence[tuple[int, int]], align: int) -> int:
-    """The lowest multiple of `align` that lies strictly inside of no forbidden interval."""
+    """The lowest multiple of `align` that is strictly inside no forbidden interval."""
     offset = 0
     for low, high in forbidden:
         if low >= offset:
@@ -179,7 +179,7 @@ def _lowest(forbidden: Sequence[tuple[int, int]], align: int) -> int:
 
 
 def _tightest(forbidden: Sequence[tuple[int, int]], align: int) -> int:
-    """The allowed offset with the least room above it."""
+    """The allowed offset in the gap that is smallest."""
     offset, slack, found = 0, -1, 0
     for low, high in forbidden:
         if low >= offset and (slack < 0 or low - offset < slack):
@@ -195,10 +195,11 @@ _NEVER = 1 << 62
 
 
 def sweep(blocks: Sequence[Block], tightness: float, *, backward: bool = False) -> list[int]:
-    """Offsets of blocks without fixed ones; of those born together the longest lived come first.
+    """Offsets of blocks without fixed offsets, placed in order of birth, the longest-lived of one time first.
 
-    Lifetimes count without their gaps. `tightness` says how much a hole as large again as the block counts against a
-    neighbour that dies earlier or later by the block's whole life. With `backward` time runs from the end.
+    Gaps of lifetimes are ignored. A block goes into the hole of least cost: the difference between its death and that
+    of a neighbour, as a part of its life, plus `tightness` times the excess of the hole, as a part of its size. With
+    `backward`, time runs from the end.
     """
     lives = [(-block.high, -block.low) if backward else (block.low, block.high) for block in blocks]
     sizes = [block.size for block in blocks]
@@ -217,9 +218,9 @@ def sweep(blocks: Sequence[Block], tightness: float, *, backward: bool = False) 
 
 
 class _Holes:
-    """Free stretches between what is taken, by their ends and by their length; all above the top is free as well.
+    """The free stretches below the top, by their ends and by their length.
 
-    Beside them, by address, when the block dies that ends there, and the one that begins there.
+    `death_below` and `death_above` give, by address, when the block dies that ends there, and that begins there.
     """
 
     def __init__(self, tightness: float) -> None:
@@ -232,7 +233,7 @@ class _Holes:
         self.death_above: dict[int, int] = {}
 
     def take(self, size: int, align: int, birth: int, death: int) -> int:
-        """The offset of the best room for a block, taken."""
+        """Takes the best room for a block, and returns its offset."""
         hole = self._best(size, align, birth, death)
         if hole is None:
             start, offset = self.top, -(-self.top // align) * align
@@ -248,7 +249,7 @@ class _Holes:
         return offset
 
     def _best(self, size: int, align: int, birth: int, death: int) -> tuple[int, int] | None:
-        """(start of the hole, offset in it), or None where no hole is large enough."""
+        """The best hole and the offset in it; None where no hole is large enough."""
         place = bisect_left(self.by_length, (size, 0))
         best: tuple[float, int, int] | None = None
         for length, start in self.by_length[place : place + _LOOKS]:
@@ -266,7 +267,7 @@ class _Holes:
         return None if best is None else best[1:]
 
     def free(self, start: int, end: int) -> None:
-        """Make a hole, one with its neighbours; at the top, the top comes down."""
+        """Frees a stretch and joins it with free neighbours; at the top, the top comes down."""
         del self.death_above[start], self.death_below[end]
         if start in self.by_end:
             below = self.by_end[start]

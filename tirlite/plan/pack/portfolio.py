@@ -1,4 +1,4 @@
-"""Packs blocks within a budget by a portfolio: the best offsets that several heuristics and their improvement find."""
+"""Packs blocks within a budget by a portfolio of heuristics, and by improving on the best of them."""
 
 from __future__ import annotations
 
@@ -14,52 +14,52 @@ from tirlite.plan.pack.many.mend import mended
 from tirlite.plan.pack.many.under import stands_out, under
 from tirlite.plan.search.engine import Engine, Limits, PythonEngine
 
-# Looks at blocks, all heuristics and their improvement together. About a microsecond each.
+# Looks at blocks by all heuristics together, of about a microsecond each.
 BUDGET = 60_000
-# First fit needs all pairs that meet, and the skyline looks at those that live together: too many for more than these.
+# The most pairs of blocks that are live together for first fit, and sections of all blocks for the skyline.
 _PAIRS = 300_000
 _SKYLINE = 2_000_000
-# Where they live in more sections than this, all together, one run of the fill comes before all else.
+# For more sections of all blocks than this, one run of the fill comes first.
 _CROWDED = 100_000
-# Of more blocks than this the skyline looks at too many again and again.
+# The most blocks for the skyline.
 _LARGE = 5_000
-# Of more blocks than this an engine fills: to compile that takes as long as to run it in Python for fewer.
+# For more blocks than this an engine runs the fill: for fewer, compiling takes as long as running it in Python.
 _SOME = 1_000
-# Of more blocks than this, plans that are over the floor by less than this part of it are good enough.
+# For more than _MANY blocks, plans are good enough that are over the floor by less than the part _GOOD of it.
 _MANY, _GOOD = 10_000, 0.002
-# Runs of the fill by an engine: the least and the most, and how many blocks are placed in all. By Python: the most,
-# and how many looks by block are to be spent for each.
+# Runs of the fill by an engine: the least, the most, and the blocks placed in all of them. By Python: the most, and the
+# looks per block that each counts for.
 _RUNS, _PLACED = (2, 10), 500_000
 _SLOW_RUNS, _LOOKS_PER_RUN = 4, 10
-# Where the few largest leave so little over the floor, as a part of it, nothing else is tried.
+# If the search for the few largest comes within this part of the floor, nothing else is tried.
 _NEAR = 0.03
-# Runs of the fill that are made before the few largest are searched for, of this many blocks and of more.
+# Runs of the fill before the search for the few largest: of at most _MOST_BEFORE blocks, and of more.
 _BEFORE, _AFTER, _MOST_BEFORE = 3, 1, 50_000
-# Nodes times blocks to pack anew what stands out of many: by block, and at most, about a second of compiled code.
+# Nodes times blocks to repair a packing of many: per block, and at most, about a second of compiled code.
 _MENDING, _MENDED = 4_000, 100_000_000
-# Tightness and direction of sweeps, and how many blocks are swept in all; two are made in any case.
+# Blocks that are swept in all, at least twice each; and tightness and direction of the sweeps.
 _SWEPT = 150_000
 _SWEEPS = ((0, False), (0.1, True), (1, False), (0.1, False), (0, True), (1, True))
-# Of more blocks than this only fillings are made; one sweep without an engine.
+# For more blocks than this there are fills only; without an engine, one sweep.
 _HUGE = 200_000
-# Where the floor cannot be reached, small problems give up early.
+# The budget per block: small problems that cannot reach the floor end early.
 _LOOKS_PER_BLOCK = 300
-# How much of the floor a block that stands out gains in rank, what part of its gain one keeps that does not, and the
-# seed of the noise on it.
+# The part of the floor by which a block that ends above it gains in rank; the part of its gain that another one keeps;
+# and the seed of the noise.
 _STEP, _KEPT = 0.05, 0.95
 _SEED = 20_231
-# Improvements before other heuristics have their turn: where these are far from the floor they seldom come closer.
+# Improvements of the skyline before other heuristics have their turn.
 _EARLY = 20
 
 
 def pack_blocks(
     blocks: Sequence[Block], budget: int = BUDGET, engine: Engine | None = None, limits: Limits | None = None
 ) -> list[int]:
-    """Offsets for blocks of one memory; the first that need no more than the floor, or the least that are found.
+    """Offsets for blocks of one memory: the first that reach the floor, or else the lowest found.
 
-    With an `engine`, many blocks are placed by the fill, and the largest of very many by searches.
-    The answer is the same in every process. Cost: O(n log n) for many blocks; for few, what the budget allows.
-    Many blocks are not tried again once the `limits` are over, which Ctrl-C brings about as well.
+    With an `engine`, many blocks are placed by the fill, and the largest of very many by searches. The answer is the
+    same in every process. Cost: O(n log n) for many blocks; for few, what the budget allows. Many blocks are not packed
+    again once the `limits` are over, or Ctrl-C is pressed.
     """
     if len(blocks) > _HUGE and all(block.fixed is None for block in blocks):
         return _huge(blocks, engine, limits)
@@ -111,7 +111,7 @@ def _is_over(limits: Limits, least: int, floor: int) -> bool:
 
 
 def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: Engine | None) -> Iterator[list[int]]:
-    """Offsets, by one heuristic after the other, the most promising first."""
+    """Offsets by one heuristic after another, the most promising first."""
     count = len(blocks)
     aligns = [block.align for block in blocks]
     is_free = all(block.fixed is None for block in blocks)
@@ -143,7 +143,7 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
 
 
 def _compiled(blocks: Sequence[Block], sections: Sections, engine: Engine) -> Iterator[list[int]]:
-    """Many blocks are filled in, and where few large ones stand out among very many, those are searched."""
+    """Offsets of many blocks by the fill; and by a search for the few largest, if these make up most of the load."""
     least, most = _RUNS
     runs = fillings(blocks, engine, max(least, min(most, _PLACED // len(blocks))))
     if len(blocks) > _LARGE and stands_out(blocks, sections):
@@ -159,7 +159,7 @@ def _compiled(blocks: Sequence[Block], sections: Sections, engine: Engine) -> It
 def _by_orders(
     blocks: Sequence[Block], sections: Sections, near: Sequence[Sequence[Meeting]], heights: Sequence[int], work: Work
 ) -> Iterator[list[int]]:
-    """First fit by heights, which fixed offsets need, by birth, and where the most is live."""
+    """First fit by height, which fixed offsets need; best fit by birth, and by the load where a block lives."""
     area = [sum((high - low) * size for low, high, size in rows) for rows in sections.spans]
     load = [max(max(sections.load[low:high]) for low, high, _ in rows) for rows in sections.spans]
     orders: tuple[Callable[[int], tuple[float, float]], ...] = (
@@ -177,13 +177,13 @@ def _by_orders(
 def _squeaky_wheel(
     blocks: Sequence[Block], sections: Sections, aligns: Sequence[int], offsets: Sequence[int], work: Work
 ) -> Iterator[list[int]]:
-    """The skyline again and again, from these offsets on; each time, what reached above the floor goes up in rank.
+    """Repeats the skyline, beginning with these offsets; each time, blocks that end above the floor gain in rank.
 
     Source: Joslin and Clements, Squeaky Wheel Optimization (1999).
     """
     noise = Random(_SEED)
     floor = sections.floor
-    # At first by width alone: the bytes that are still to be placed are less than the floor.
+    # First by width alone: that counts for more than any pressure, which is at most the floor.
     wide = [-(floor + 1.0) * sum(high - low for low, high, _ in rows) for rows in sections.spans]
     filled = Skyline(sections, aligns).fill(wide, work) if work.left > 0 else []
     if filled:

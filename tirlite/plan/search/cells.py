@@ -1,4 +1,4 @@
-"""Cells: the arrays of integers that are the state of a search, so that it can stop, continue, and run as a kernel.
+"""Cells: the state of a search as arrays of integers, so that it can stop, continue, and run as a kernel.
 
 The rules of the search (`choose`, `place`, `propagate`, `conflict`, `advance`) are written in the part of Python that
 is also kernel language: loops, branches, integers and arrays. They run as they are, on lists, and compiled.
@@ -15,7 +15,7 @@ from tirlite.record import record
 
 
 class Array(Protocol):
-    """A row of integers: a list, or an array of 64-bit integers."""
+    """A list of integers, or an array of 64-bit integers."""
 
     def __getitem__(self, index: int, /) -> int: ...
 
@@ -32,7 +32,7 @@ RUNNING, FOUND, IMPOSSIBLE, FULL = range(4)
 
 # Cells that one entry of the trail takes.
 TRAIL_ENTRY = 5
-# Passes over the blocked buffers after which their bounds are taken as they are.
+# The most passes over the blocked buffers to tighten their bounds.
 PASSES = 4
 
 
@@ -108,7 +108,7 @@ class Store(Protocol):
 
 
 def load(instance: Instance, store: Store) -> Cells:
-    """Cells for searches of this instance; `restart` puts them to a start."""
+    """Cells for searches of this instance; `restart` begins a search."""
     count = len(instance.sizes)
     levels = _LEVELS * count + 64
     trail = TRAIL_ENTRY * (sum(map(len, instance.neighbours)) + _TRAIL * count + 64)
@@ -151,7 +151,7 @@ def load(instance: Instance, store: Store) -> Cells:
 
 
 def _turned(instance: Instance) -> list[int]:
-    """For each buffer, and each of its neighbours, what that fills while the buffer lives."""
+    """For each buffer, and each of its neighbours, what the neighbour fills while the buffer is live."""
     rows: list[list[int]] = [[] for _ in instance.sizes]
     for row, heights in zip(instance.neighbours, instance.heights, strict=True):
         for d, height in zip(row, heights, strict=True):
@@ -167,7 +167,7 @@ def _starts(rows: Iterable[Sequence[int]]) -> list[int]:
 
 
 def restart(cells: Cells, instance: Instance, order: Sequence[int], capacity: int) -> None:
-    """Puts a search to its start: buffers are preferred in this order, and there are this many units to fill."""
+    """Begins a search for a packing of this height, which prefers buffers in this order."""
     state = cells.state
     for level in range(state[DEPTH] + 1):
         cells.marked[level] = 0
@@ -188,5 +188,5 @@ def restart(cells: Cells, instance: Instance, order: Sequence[int], capacity: in
 
 
 def offsets(cells: Cells) -> list[int]:
-    """Where a search that has found a plan has put the buffers, in units."""
+    """The offsets of the buffers in units, after a search that has found a packing."""
     return [int(cells.base[c]) for c in range(cells.state[COUNT])]

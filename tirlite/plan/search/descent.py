@@ -1,7 +1,7 @@
-"""Finds lower and lower packings of blocks, and higher and higher bounds, within limits.
+"""Finds ever lower packings of blocks, and ever higher lower bounds, within limits.
 
-Several searches for one answer may run in parallel threads, in an order of preference. When one ends, those after it
-in that order are given up and ignored, so that the answer does not depend on the number of threads.
+Several searches for one answer may run in parallel threads, in an order of preference. When one settles the question,
+those after it in that order are abandoned, so that the answer does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tirlite.plan.search.sections import NONE_LOOSE, Loose
 from tirlite.record import record
 
 Start = Callable[[Cells], None]
-# What settles the question that all searches ask.
+# The statuses that settle the question of all searches.
 ENDS = (FOUND, IMPOSSIBLE)
 
 
 @record
 class Outcome:
-    """The status after a search, the nodes that it took, and where the buffers lie if it has found that."""
+    """The status after a search, the nodes that it took, and the offsets if it has found a packing."""
 
     status: int
     nodes: int
@@ -36,7 +36,7 @@ class Outcome:
 
 @record(frozen=False)
 class Race:
-    """Searches for one answer: as many at once as there are `cells`. `is_over` is asked whether all must stop."""
+    """Runs searches for one answer, as many at once as there are `cells`; all stop when `is_over()` holds."""
 
     engine: Engine
     cells: Sequence[Cells]
@@ -45,7 +45,7 @@ class Race:
     _is_stopped: bool = field(default=False, init=False)
 
     def run(self, starts: Sequence[Start], nodes: int) -> list[Outcome]:
-        """The outcome of each start, after this many nodes at most, up to the first that settles it."""
+        """The outcomes of at most this many nodes from each start, up to the first that settles the question."""
         free: SimpleQueue[Cells] = SimpleQueue()
         for cells in self.cells:
             free.put(cells)
@@ -67,7 +67,7 @@ class Race:
                     if outcomes[-1].status in ENDS:
                         break
             finally:
-                # Also where the user interrupts, as the pool waits for its threads.
+                # Also after an interrupt, as the pool waits for its threads.
                 self._is_stopped = True
         return outcomes
 
@@ -83,22 +83,22 @@ class Race:
         return Outcome(status, used, offsets(cells) if status == FOUND else None)
 
     def _is_idle(self, number: int) -> bool:
-        """Whether no thread waits for the search of this number any more."""
+        """Whether the outcome of the search of this number is no longer needed."""
         return self._is_stopped or number > self._last or self.is_over()
 
 
-# Nodes of the first round for each order and capacity; each round has twice as many as the one before.
+# Nodes for each order and capacity in the first round; each round has twice as many as the one before.
 _FIRST = 250
-# A round looks at capacities between bound and best packing until they are closer than this part of their distance.
+# A round tries capacities between bound and best packing until they are within this part of that distance.
 _PARTS = 8
-# Searches of fewer nodes are not worth a thread.
+# The fewest nodes for which searches run in threads.
 _THREADED = 2_000
 
 
 class Descent:
-    """The search for one instance. `best` are the offsets of its best packing, in units, if it has one yet.
+    """The search for one instance. `best` are the offsets of its best packing so far, in units.
 
-    `report` is called now and then. With `below`, only packings of fewer bytes are looked for, and there may be none.
+    `report` is called now and then. With `below`, it looks only for packings of fewer bytes, and there may be none.
     """
 
     def __init__(
@@ -122,25 +122,25 @@ class Descent:
 
     @property
     def bound(self) -> int:
-        """Bytes that every packing needs, proved."""
+        """A proved lower bound of the bytes of every packing."""
         if self._below is not None and self.is_lost:
             return self._below
         return self._lowest * self.instance.unit
 
     @property
     def total(self) -> int:
-        """Bytes of the best packing, or those below which there must be one."""
+        """The bytes of the best packing, or those below which one is looked for."""
         return self._highest * self.instance.unit
 
     @property
     def is_lost(self) -> bool:
-        """Whether there is no packing, and will be none."""
+        """Whether there is no packing, and none will be found."""
         return self.best is None and (self._below is None or self._highest <= self._lowest)
 
     def begin(self, start: Sequence[int] | None) -> None:
-        """Takes a packing of all blocks, in bytes; without one finds a packing for each order, as it comes.
+        """Begins with a packing of all blocks, in bytes; without one, finds any packing for each order.
 
-        The first of these it finds also beyond the limits, as one is owed. Only fixed offsets can stand in the way.
+        The first packing is searched for beyond the limits. Only fixed offsets can make it impossible.
         """
         instance = self.instance
         if start is not None and all(start[number] % instance.unit == 0 for number in instance.numbers):
@@ -154,9 +154,9 @@ class Descent:
                 self._attempt(order, self._loose, nodes)
 
     def round(self, goal: int, stop: int, wanted: int | None) -> None:
-        """Searches a while for a packing of `goal` bytes, or `wanted`, or some between that and the best one.
+        """Searches a while for a packing of `goal` bytes, of `wanted` bytes, or of some between that and the best one.
 
-        Returns early when it has a packing of `stop` bytes. Each round takes twice as long as the one before.
+        Returns early with a packing of `stop` bytes. Each round takes twice as long as the one before.
         """
         unit, nodes = self.instance.unit, _FIRST << self._rounds
         self._stop = stop // unit
@@ -183,7 +183,7 @@ class Descent:
         return self._below is None and self.best is None
 
     def _try(self, capacity: int, nodes: int) -> bool:
-        """Whether some order finds a packing of this height; the one that does is tried first from then on."""
+        """Whether some order finds a packing of this height; that order is tried first from then on."""
         for position, status in enumerate(self._statuses(capacity, nodes)):
             if status == FOUND:
                 self._orders.insert(0, self._orders.pop(position))
@@ -194,7 +194,7 @@ class Descent:
         return False
 
     def _statuses(self, capacity: int, nodes: int) -> Iterator[int]:
-        """The status after a search in each order, until one ends it or the limits do."""
+        """The status after a search in each order, until the question is settled or the limits are over."""
         limits, orders = self.limits, self._orders
         if limits.threads > 1 and self.engine.is_parallel and _THREADED <= nodes <= limits.nodes // len(orders):
             yield from self._raced(capacity, nodes)
@@ -205,7 +205,7 @@ class Descent:
             yield self._attempt(order, capacity, nodes)
 
     def _raced(self, capacity: int, nodes: int) -> Iterator[int]:
-        """The same from several threads, where there are nodes enough for all."""
+        """The same from several threads."""
         while len(self._cells) < min(self.limits.threads, len(self._orders)):
             self._cells.append(load(self.instance, self.engine))
         starts = [partial(self._restart, order=order, capacity=capacity) for order in self._orders]
@@ -220,8 +220,8 @@ class Descent:
         restart(cells, self.instance, order, capacity)
 
     def _attempt(self, order: Sequence[int], capacity: int, nodes: int) -> int:
-        """The status after one search of this many nodes; keeps what it finds."""
-        # An engine may put other arrays into the cells.
+        """The status after one search of this many nodes; a packing that it finds is kept."""
+        # An engine may replace the arrays of the cells.
         cells = self._cells[0]
         restart(cells, self.instance, order, capacity)
         while cells.state[STATUS] == RUNNING and nodes > 0 and (self._must_find or not self.limits.is_over):
@@ -246,12 +246,12 @@ _SPREAD = 0.4
 
 
 def orders(instance: Instance) -> list[list[int]]:
-    """Orders that put forward what is hard to place: large, long-lived, or in a crowded section."""
+    """Orders that begin with buffers that are hard to place: large, long-lived, or in a crowded section."""
     return [_sorted(instance, key) for key in _keys(instance)]
 
 
 def varied(instance: Instance, seed: int) -> list[int]:
-    """One of those orders, disturbed; the same for the same seed."""
+    """One of those orders, randomly disturbed; the same for the same seed."""
     random = Random(seed)
     keys = _keys(instance)
     key = keys[seed % len(keys)]
@@ -284,10 +284,10 @@ def _sorted(instance: Instance, key: Callable[[int], tuple[float, ...]]) -> list
 
 @record
 class Packing:
-    """The offset of each block in bytes, the bytes in all, and bytes that every packing needs.
+    """The offset of each block in bytes, the total, and a lower bound of the bytes of every packing.
 
-    There are no offsets where packings of fewer bytes were asked for, and none was found. `is_flat` says that
-    alignments never cost a byte, so that this holds also for packings in several arenas.
+    There are no offsets if packings of fewer bytes were asked for, and none was found. `is_flat` says that alignments
+    never cost padding, so that the bound holds for packings in several arenas as well.
     """
 
     offsets: tuple[int, ...]
@@ -306,11 +306,11 @@ def minimise(
     below: int | None = None,
     loose: Loose = NONE_LOOSE,
 ) -> Packing | None:
-    """The packing that reaches least high, as far as the limits go; None where none is found at all.
+    """The lowest packing found within the limits; None where none is found at all.
 
-    `start` is a packing to begin with. Parts of the problem that do not overlap in time are searched by turns, always
-    the one whose packing is highest. A plan of at most `wanted` bytes is looked for early, and none of less than
-    `enough` bytes, nor of `below` bytes or more. Blocks that are `loose` of each other may lie over each other.
+    `start` is a packing to begin with. Instances that do not overlap in time are searched in turns, always the one
+    whose packing is highest. A packing of at most `wanted` bytes is looked for early; one of `enough` bytes ends the
+    search, and only those of fewer than `below` bytes count. Blocks that are `loose` of each other may overlap.
     """
     needed = max([block.fixed + block.size for block in blocks if block.fixed is not None], default=0)
 
@@ -339,7 +339,7 @@ def minimise(
 
 
 def _descend(descents: Sequence[Descent], limits: Limits, bound: int, wanted: int | None) -> None:
-    """Searches until the highest part is as low as its bound, or as that of another."""
+    """Searches until the highest instance is as low as the bound of all."""
     while descents and not limits.is_over and not any(descent.is_lost for descent in descents):
         bound = max([bound, *(descent.bound for descent in descents)])
         worst = max(descents, key=lambda descent: descent.total)

@@ -1,4 +1,4 @@
-"""What runs a search, and for how long: the protocol of engines, the engine in Python, nodes and seconds."""
+"""Engines, which run searches, as a protocol and in Python; and the limits of searches."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tirlite.record import record
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-# What compiled code takes: nodes in a few milliseconds, and the largest sum of sizes; larger ones could wrap.
+# Of compiled code: nodes that take a few milliseconds, and the largest sum of sizes, which does not wrap around.
 SLICE = 1_000
 LARGEST = 1 << 60
 
 
 @record
 class Progress:
-    """How far a search is: nodes visited, seconds, bytes of the best plan of the memory at hand, and their bound."""
+    """The progress of a search: nodes, seconds, bytes of the best plan of the current memory, and their lower bound."""
 
     nodes: int
     seconds: float
@@ -34,11 +34,11 @@ Listener = Callable[[Progress], None]
 
 @record(frozen=False)
 class Limits:
-    """`nodes` that are left, seconds after which to stop, who wants to know in between, and how many threads search.
+    """The limits of a search, and what is used of them: `nodes` are those that are left.
 
-    Where `stop_at_fit` holds, a memory of a given capacity is searched until its plan fits.
-    The clock, or the user, may end a search before its nodes do: then `ended_by_clock` holds. `is_timed` holds as well
-    where that has ended a part of it, and says that another run may find another plan.
+    `listener` receives progress. With `stop_at_fit`, a memory of a given capacity is searched until its plan fits.
+    `ended_by_clock` says that the clock or the user ended the search, `is_timed` that they ended it or a part of it, so
+    that another run may find another plan.
     """
 
     nodes: int
@@ -62,18 +62,18 @@ class Limits:
         self.is_late()
 
     def is_late(self) -> bool:
-        """Whether the clock has ended the search; asks it."""
+        """Whether the clock has ended the search: reads the clock."""
         if self.time_limit is not None and perf_counter() - self.start >= self.time_limit:
             self.ended_by_clock = self.is_timed = True
         return self.ended_by_clock
 
     def part(self, count: int) -> Limits:
-        """That part of what is left, as limits of their own: see `take_back`."""
+        """Separate limits with one in `count` parts of what is left: see `take_back`."""
         seconds = None if self.time_limit is None else (self.time_limit - (perf_counter() - self.start)) / count
         return Limits(self.nodes // count, seconds, self.listener, self.threads, self.stop_at_fit)
 
     def take_back(self, part: Limits) -> None:
-        """Counts what was used of a part."""
+        """Subtracts what was used of a part."""
         self.nodes -= part.used
         self.used += part.used
         self.is_timed = self.is_timed or part.is_timed
@@ -90,10 +90,10 @@ class Limits:
 
 
 class Engine(Protocol):
-    """Runs searches. All engines give the same answers for the same number of nodes.
+    """Runs searches. All engines find the same for the same number of nodes.
 
-    `slice` is how many nodes take a few milliseconds, `largest` the largest sum of sizes that it can take;
-    `is_parallel` says whether searches in several threads go on at once.
+    `slice` is a number of nodes that takes a few milliseconds, `largest` the largest sum of sizes; `is_parallel` says
+    whether searches in several threads run at once.
     """
 
     @property
@@ -106,13 +106,13 @@ class Engine(Protocol):
     def is_parallel(self) -> bool: ...
 
     def array(self, values: Sequence[int], /) -> Array:
-        """The values in the form that `advance` wants."""
+        """The values in the form that `advance` takes."""
 
     def zeros(self, count: int, /) -> Array:
         """As many zeros in that form."""
 
     def advance(self, cells: Cells, nodes: int, /) -> None:
-        """Goes on for this many nodes, or until `state[STATUS]` tells of an end."""
+        """Continues for this many nodes, or until `state[STATUS]` is no longer RUNNING."""
 
     def run(self, procedure: Callable[..., None], cells: DataclassInstance, /, *numbers: int) -> None:
         """Calls a procedure that is also kernel language on cells, a record of arrays of 64-bit integers."""
@@ -135,7 +135,7 @@ class PythonEngine:
         advance(cells, nodes)
 
     def run(self, procedure: Callable[..., None], cells: DataclassInstance, /, *numbers: int) -> None:
-        """Calls it on lists, which Python reads and writes in a fraction of the time that arrays take."""
+        """Calls it on lists, as Python reads and writes these much faster than arrays."""
         for each in fields(cells):
             setattr(cells, each.name, list(getattr(cells, each.name).tolist()))
         procedure(cells, *numbers)

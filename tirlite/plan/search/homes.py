@@ -1,4 +1,4 @@
-"""Chooses the memory and the arena of each request so that all together need the fewest bytes."""
+"""Chooses the memory and the arena of each request, for the fewest bytes in all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.search.pairing import Joint, Lowest, arena_floor, least_arena
 from tirlite.record import record
 
-# Arenas in one memory of which all orders are tried where the padding between them must fit.
+# The most arenas in one memory for which all orders are tried, as padding between them must fit.
 _ROW = 6
 _FAR = 1 << 62
 # Arenas, each with the number of its memory.
@@ -22,7 +22,7 @@ _Row = tuple[tuple[int, Joint], ...]
 
 @record
 class Figures:
-    """What plans are compared by: bytes in all, and bytes that were turned away, see `turned_away`."""
+    """The figures by which plans are compared: total bytes, and then bytes turned away, see `turned_away`."""
 
     total: int
     turned: int
@@ -33,9 +33,9 @@ class Figures:
 
 @record
 class Settled:
-    """Arenas, each with the number of its memory, and bytes that no choice does without.
+    """Arenas, each with the number of its memory, and a lower bound of the bytes of all choices.
 
-    There are no arenas where none were found that are better than the plan given.
+    There are no arenas if none were found that are better than the given plan.
     """
 
     arenas: _Row
@@ -52,14 +52,14 @@ class _Node:
 
 
 def turned_away(request: Request, memory: str) -> int:
-    """The bytes of a request, as often as memories are better for it than this one."""
+    """The bytes of a request times the number of memories that it prefers to this one."""
     return _bytes(request) * request.memories.index(memory)
 
 
 class Homes:
-    """Requests of constant size, the memories they may live in, and the pairs that they may take in place.
+    """Requests of constant size, the memories that they may live in, and the pairs that may be in place.
 
-    Where alignment costs bytes and pools are allocated apart, several arenas in one memory may need less than one.
+    Where alignment costs padding and pools are allocated apart, several arenas in a memory may need less than one.
     """
 
     def __init__(
@@ -77,13 +77,13 @@ class Homes:
         self._learned: dict[int, list[tuple[int, int]]] = {}  # by alignment, members and what they need
 
     def settle(self, engine: Engine, limits: Limits, floor: int, given: Figures | None) -> Settled:
-        """The fewest bytes, and of plans that need those the one that turns away the fewest, as far as limits go.
+        """The best choice found within the limits: the fewest bytes, and then the fewest bytes turned away.
 
-        `given` is what a plan needs that is there, and `floor` what every plan needs.
+        `given` are the figures of a known plan, and `floor` is a lower bound of the bytes of every plan.
         """
         best = given
         found: _Row = ()
-        left: list[int] = []  # what all choices need which were not looked at to the end
+        left: list[int] = []  # lower bounds of choices that were not searched to the end
         nodes = [_Node()]
         while nodes:
             node = nodes.pop()
@@ -105,7 +105,7 @@ class Homes:
         return Settled(found, max(floor, min([*left, *known_totals], default=floor)))
 
     def _children(self, node: _Node) -> Iterator[_Node]:
-        """The places of the next request: the arenas that there are, or a new one, in the memory that is best first."""
+        """The choices for the next request: existing arenas, or a new one, the preferred memory first."""
         request, bit = self.requests[node.count], 1 << node.count
         for name in request.memories:
             place = self._place[name]
@@ -121,7 +121,7 @@ class Homes:
                 yield _Node(node.count + 1, (*node.arenas, (place, bit)), turned)
 
     def _bound(self, node: _Node) -> int | None:
-        """Bytes that all choices need that begin like this; None where they do not fit."""
+        """A lower bound of the bytes of all choices that begin like this; None where they do not fit."""
         used = [0] * len(self.memories)
         for place, members in node.arenas:
             used[place] += self._floor(place, members)
@@ -134,7 +134,7 @@ class Homes:
         return [request for i, request in enumerate(self.requests) if members >> i & 1]
 
     def _floor(self, place: int, members: int) -> int:
-        """Bytes that an arena with these members needs: no less than some of them need by themselves."""
+        """A lower bound of the bytes of an arena with these members, or of some of them alone."""
         align = self.memories[place].align
         learned = [bound for inside, bound in self._learned.get(align, ()) if inside & members == inside]
         return max([self._live(align, members), *learned])
@@ -154,9 +154,9 @@ class Homes:
     def _filled(
         self, node: _Node, best: Figures | None, engine: Engine, limits: Limits
     ) -> tuple[_Row | None, int | None]:
-        """The arenas of a choice for all requests, if they may be better than the best; and what it needs at least.
+        """The arenas of a choice for all requests, if they may be better than the best; and a lower bound of its bytes.
 
-        That is None where it is proved to fit no memory.
+        The bound is None where the choice is proved not to fit.
         """
         most = _FAR if best is None else best.total - (node.turned >= best.turned)
         row: list[tuple[int, Joint]] = []
@@ -171,7 +171,7 @@ class Homes:
         return fitting, None if fitting is None and is_sure and is_least else self._bound(node)
 
     def _below(self, node: _Node, arena: tuple[int, int], most: int) -> int:
-        """The bytes from which on an arena is too large, if all arenas together may need `most`."""
+        """The size at which an arena is too large, if all arenas together may need `most` bytes."""
         place, members = arena
         copies, capacity = self.copies[place], self.memories[place].capacity
         spare = most - sum(self.copies[home] * self._floor(home, inside) for home, inside in node.arenas)
@@ -179,7 +179,7 @@ class Homes:
         return below if capacity is None else min(below, capacity + 1)
 
     def _arena(self, place: int, members: int, below: int, engine: Engine, limits: Limits) -> Lowest:
-        """The lowest arena with these members; none where none is found of fewer than `below` bytes."""
+        """The lowest arena with these members that is found of fewer than `below` bytes, if any."""
         align = self.memories[place].align
         key = align, members
         if key in self._known:
@@ -196,7 +196,7 @@ class Homes:
         return found
 
     def _cause(self, align: int, members: int, below: int, engine: Engine, limits: Limits) -> int:
-        """The fewest of the members, the first ones, that do not fit below this many bytes either."""
+        """The shortest prefix of the members that is proved not to fit below this many bytes either."""
         fits, fails = 1, members.bit_length()
         while fails - fits > 1:
             middle = (fits + fails) // 2
@@ -211,7 +211,7 @@ class Homes:
         return max(self.memories[place].align, *[request.align for request in self._members(members)])
 
     def _in_a_row(self, node: _Node, arenas: Sequence[tuple[int, Joint]]) -> tuple[_Row | None, bool]:
-        """The arenas in an order in which they fit their memories; None, and whether there surely is no such order."""
+        """The arenas in an order in which they fit their memories, if one is found; and whether that is certain."""
         row: list[tuple[int, Joint]] = []
         is_sure = True
         for place, memory in enumerate(self.memories):
@@ -231,7 +231,7 @@ class Homes:
 
 @record
 class _Stretch:
-    """An arena in a memory, what its address is a multiple of, and whether it holds fixed offsets."""
+    """An arena in a memory, its alignment, and whether it has fixed offsets."""
 
     joint: Joint
     align: int
@@ -239,7 +239,7 @@ class _Stretch:
 
 
 def _rows(arenas: Sequence[_Stretch]) -> Iterator[Sequence[_Stretch]]:
-    """The orders in which arenas may stand, or a few; what holds fixed offsets is first, as these are addresses."""
+    """All orders of the arenas, or one if they are many; arenas with fixed offsets, which are addresses, come first."""
     held = [arena for arena in arenas if arena.is_held]
     loose = sorted((arena for arena in arenas if not arena.is_held), key=lambda arena: -arena.align)
     for order in permutations(loose) if len(arenas) <= _ROW else (tuple(loose),):
@@ -247,14 +247,14 @@ def _rows(arenas: Sequence[_Stretch]) -> Iterator[Sequence[_Stretch]]:
 
 
 def is_flat(requests: Sequence[Request], memory: Pool) -> bool:
-    """Whether alignment costs nothing among those of the requests that may live in this memory."""
+    """Whether alignment costs no padding among the requests that may live in this memory."""
     inside = [request for request in requests if memory.name in request.memories]
     step = gcd(*map(_bytes, inside), *(request.fixed or 0 for request in inside))
     return step % max([memory.align, *(request.align for request in inside)]) == 0
 
 
 def _end(row: Sequence[_Stretch]) -> int:
-    """The end of arenas that stand one after the other, each aligned."""
+    """The end of arenas one after another, each aligned."""
     end = 0
     for stretch in row:
         end = -(-end // stretch.align) * stretch.align + stretch.joint.size

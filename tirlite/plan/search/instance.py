@@ -1,4 +1,4 @@
-"""Translates the requests of one memory, of constant sizes, into the numbers that a search works on."""
+"""Translates blocks into instances: the numbers that a search works on."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tirlite.sizes import round_up
 
 @record
 class Instance:
-    """Buffers that a chain of overlaps connects, with sizes, alignments and offsets in multiples of `unit` bytes.
+    """A connected component of buffers by overlap in time; sizes, alignments and offsets are in units of `unit` bytes.
 
-    `numbers` are the buffers' places in the sequence of blocks. A buffer fills `sizes` where something may lie above
-    it, rounded up so that the next may follow at once, and `nets` at the top; `heights` are what it fills of that while
-    each of its neighbours lives. `sections` are sets of buffers that stand on each other, see `plan.search.sections`,
-    `fills` what each of these fills there, `loads` the sums of that, and `slacks` how far these may stand out over the
-    top; `spans` are a buffer's first section and the one after its last. Of equal buffers each but the first has the
-    one before it as its `before`, else -1. `floor` is a height that every plan needs.
+    `numbers` are the indices of the buffers among the blocks. `nets` are their sizes, and `sizes` the same rounded up
+    so that another buffer may begin there; `heights` are the bytes that a buffer fills, rounded up, while each of its
+    `neighbours` is live. `sections` are sets of buffers that must be stacked, see `plan.search.sections`; `fills` are
+    the bytes that each fills there, `loads` their sums, and `slacks` how far these may exceed the height. `spans` are
+    the first section of a buffer and the one after its last. `before` is the previous one of equal buffers, or -1.
+    `floor` is a lower bound of the height.
     """
 
     numbers: tuple[int, ...]
@@ -57,9 +57,9 @@ class Instance:
 
 
 def instances(blocks: Sequence[Block], loose: Loose = NONE_LOOSE) -> Iterator[Instance]:
-    """The parts of a problem that have nothing to do with each other, those with the largest bound first.
+    """The independent instances of a problem, those with the largest lower bound first.
 
-    Blocks of no size are in none of them. Those that are `loose` of each other may lie over each other.
+    Blocks of 0 bytes are in none of them. Those that are `loose` of each other may overlap.
     """
     numbers = [number for number, block in enumerate(blocks) if block.size]
     near, live = meetings(blocks, numbers, loose)
@@ -74,10 +74,7 @@ def instances(blocks: Sequence[Block], loose: Loose = NONE_LOOSE) -> Iterator[In
 
 
 def whole(blocks: Sequence[Block]) -> Instance:
-    """All blocks as one instance, whether or not overlaps connect them, and its sections what lives at one time.
-
-    Those of no size are not in it.
-    """
+    """All blocks of more than 0 bytes as one instance, connected or not. Its sections are sets that live together."""
     numbers = [number for number, block in enumerate(blocks) if block.size]
     near, live = meetings(blocks, numbers)
     steps = _steps(blocks, numbers, near)
@@ -85,12 +82,12 @@ def whole(blocks: Sequence[Block]) -> Instance:
 
 
 def _steps(blocks: Sequence[Block], numbers: Sequence[int], near: Near) -> dict[int, int]:
-    """For each buffer what divides all offsets at which it, or something that stands on it, can lie."""
+    """For each buffer, what divides its offset and those of all buffers that may lie on it."""
     return {number: min(blocks[other].align for other in (number, *near[number])) for number in numbers}
 
 
 def overlaps(blocks: Sequence[Block], most: int) -> int:
-    """How often the life of one block begins during that of another; counting ends beyond `most`."""
+    """The number of times that the life of one block begins during that of another; counting ends beyond `most`."""
     pieces = [piece for block in blocks for piece in block.pieces]
     events = sorted([(low, 1) for low, _, _ in pieces] + [(high, -1) for _, high, _ in pieces])
     count = live = 0
@@ -153,7 +150,7 @@ def _instance(blocks: Sequence[Block], near: Near, found: Sequence[Section], ste
 def _heights(
     blocks: Sequence[Block], part: Sequence[int], c: int, neighbours: Sequence[int], step: int, unit: int
 ) -> tuple[int, ...]:
-    """What a buffer fills at most while each of its neighbours lives."""
+    """The most that a buffer fills while each of its neighbours is live."""
     block = blocks[part[c]]
     if block.is_even:
         return (round_up(block.size, step) // unit,) * len(neighbours)
@@ -161,7 +158,7 @@ def _heights(
 
 
 def _unit(blocks: Sequence[Block], rounded: Sequence[int], steps: Sequence[int]) -> int:
-    """The largest number that divides all sizes and offsets; an alignment that divides it is always met."""
+    """The largest number that divides all sizes and offsets; alignments that divide it always hold."""
     pieces = [(size, step) for block, step in zip(blocks, steps, strict=True) for _, _, size in block.pieces]
     unit = gcd(*rounded, *(block.size for block in blocks), *(block.fixed or 0 for block in blocks))
     unit = gcd(unit, *(size for size, _ in pieces), *(round_up(size, step) for size, step in pieces))
@@ -185,12 +182,12 @@ def _spans(count: int, sections: Sequence[tuple[int, ...]]) -> tuple[Interval, .
 def _equal_before(
     blocks: Sequence[Block], part: Sequence[int], neighbours: Sequence[tuple[int, ...]]
 ) -> tuple[int, ...]:
-    """For each buffer the one before it that it could change places with, or -1."""
+    """For each buffer the previous one that is equal to it, so that they could be swapped; or -1."""
     latest: dict[object, int] = {}
     before = []
     for index, number in enumerate(part):
         block = blocks[number]
-        # Where sizes vary, what others fill while it lives depends on when that is.
+        # If the size of one varies, it matters when they are live.
         are_even = all(blocks[part[other]].is_even for other in (index, *neighbours[index]))
         when = () if are_even else block.pieces
         alike = (block.size, block.align, when, tuple(sorted((*neighbours[index], index))))

@@ -15,15 +15,15 @@ from tirlite.record import record, replace
 from tirlite.sizes import round_up
 from tirlite.sizes.evaluate import as_number
 
-# Of more requests than this in pairs at one time a bound is taken on what the heaviest matching saves.
+# The most requests in pairs at one time for which the heaviest matching is computed; for more, a bound of it.
 _EXACT = 10
-# Destination, source, and what is saved if the one goes in the place of the other.
+# Destination, source, and the bytes saved with the one in place of the other.
 Edge = tuple[int, int, int]
 
 
 @record(guarded=False)
 class Saving:
-    """Two blocks that may be joined, when both are live, and the bytes that are saved then."""
+    """Two blocks that may be in place, when both are live, and the bytes that this saves then."""
 
     destination: int
     source: int
@@ -32,7 +32,7 @@ class Saving:
 
 
 def least_live(blocks: Sequence[Block], pairs: Sequence[Saving]) -> int:
-    """The most bytes that are live at one time, if of the pairs those are taken that save most then.
+    """The most bytes that are live at one time, less the most that pairs can save then.
 
     Blocks of some alignment or more, by themselves, fill whole multiples of it, all but the topmost.
     """
@@ -52,7 +52,7 @@ def least_live(blocks: Sequence[Block], pairs: Sequence[Saving]) -> int:
 
 
 def _most(filled: Iterable[Piece], edges: Iterable[tuple[Interval, Edge]], best: int) -> int:
-    """The most that is live at one time, less what is saved then; or `best`, if that is more."""
+    """The most bytes that are live at one time, less what is saved then; or `best`, if that is more."""
     changes: dict[int, int] = {}
     for low, high, size in filled:
         changes[low] = changes.get(low, 0) + size
@@ -70,7 +70,7 @@ def _most(filled: Iterable[Piece], edges: Iterable[tuple[Interval, Edge]], best:
 
 
 def greedily_saved(edges: Iterable[Edge]) -> int:
-    """The weight of a matching that takes each edge that it can, the heaviest first: half of the heaviest at least."""
+    """The weight of a greedy matching, the heaviest edges first: at least half of that of the heaviest matching."""
     met: set[int] = set()
     total = 0
     for a, b, weight in edges:
@@ -81,7 +81,7 @@ def greedily_saved(edges: Iterable[Edge]) -> int:
 
 
 def most_saved(edges: Sequence[Edge]) -> int:
-    """The weight of the heaviest matching, or no less."""
+    """The weight of the heaviest matching, or an upper bound of it."""
     total = 0
     for part in _parts(edges):
         nodes = sorted({node for a, b, _ in part for node in (a, b)})
@@ -90,7 +90,7 @@ def most_saved(edges: Sequence[Edge]) -> int:
 
 
 def _parts(edges: Sequence[Edge]) -> list[list[Edge]]:
-    """The edges in parts that have no node in common."""
+    """The edges by connected component."""
     part_of = {node: node for a, b, _ in edges for node in (a, b)}
     for a, b, _ in edges:
         old, new = part_of[a], part_of[b]
@@ -100,7 +100,7 @@ def _parts(edges: Sequence[Edge]) -> list[list[Edge]]:
 
 
 def _heaviest(edges: Sequence[Edge], nodes: Sequence[int]) -> int:
-    """The weight of the heaviest matching of few nodes, by the best for each set of nodes that are matched."""
+    """The weight of the heaviest matching of few nodes, by dynamic programming over sets of matched nodes."""
     place = {node: 1 << position for position, node in enumerate(nodes)}
     best = {0: 0}
     for a, b, weight in edges:
@@ -112,7 +112,7 @@ def _heaviest(edges: Sequence[Edge], nodes: Sequence[int]) -> int:
 
 
 def _heaviest_bound(edges: Sequence[Edge]) -> int:
-    """No less than the heaviest matching, as each node is in one pair at most; edges are sorted by weight."""
+    """An upper bound of the heaviest matching, as each node is in one pair at most; edges are sorted by weight."""
     as_destination: dict[int, int] = {}
     as_source: dict[int, int] = {}
     as_either: dict[int, int] = {}
@@ -125,18 +125,18 @@ def _heaviest_bound(edges: Sequence[Edge]) -> int:
     return min(*sums, sum(as_either.values()) // 2)
 
 
-# A choice costs as much as this many nodes of a search, and one more for each of this many requests and pairs.
+# The nodes that a choice of pairs counts for, and one more per this many requests and pairs.
 _LEAST, _PER_NODE = 2, 8
-# A search in which pairs are open has this part of the nodes that are left, and no more than this many.
+# A search with open pairs has one in _PART of the nodes that are left, at most _OPEN.
 _PART, _OPEN = 8, 2_000
-# The part of the nodes for a look whether the bound can be reached.
+# One in this many nodes goes to a probe whether the bound can be reached.
 _PROBE = 4
 _Taken = tuple[Handover, ...]
 
 
 @record
 class Joint:
-    """The bytes of an arena, the offset of each request, and the pairs in place."""
+    """An arena: its bytes, the offset of each request, and the pairs in place."""
 
     size: int
     offsets: Mapping[str, int]
@@ -145,7 +145,7 @@ class Joint:
 
 @record
 class Lowest:
-    """The lowest arena that was found, if any was, and bytes that no arena of these requests does without."""
+    """The lowest arena found, if any, and a lower bound of the bytes of all arenas of these requests."""
 
     joint: Joint | None
     bound: int
@@ -154,10 +154,10 @@ class Lowest:
 def least_arena(
     requests: Sequence[Request], align: int, pairs: Sequence[Handover], engine: Engine, limits: Limits, below: int
 ) -> Lowest:
-    """The lowest arena of fewer than `below` bytes, as far as the limits go.
+    """The lowest arena of fewer than `below` bytes that is found within the limits.
 
-    Sizes are constant. Each offset is a multiple of `align`, and each pair may be taken or not. Parts of the arena that
-    do not overlap in time are searched one after the other, and no lower than the others allow.
+    Sizes are constant. Each offset is a multiple of `align`, and each pair may be taken or not. Components that do not
+    overlap in time are searched one after another, and no lower than the highest bound of them.
     """
     parts = sorted((_Component(part, align, pairs) for part in apart(requests)), key=lambda part: -part.floor)
     bound = max((part.floor for part in parts), default=0)
@@ -174,13 +174,13 @@ def least_arena(
 
 
 def arena_floor(requests: Sequence[Request], align: int, pairs: Sequence[Handover]) -> int:
-    """Bytes that no arena of these requests does without, whichever pairs it takes."""
+    """A lower bound of the bytes of arenas of these requests, whichever pairs they take."""
     held = [request.fixed + _bytes(request) for request in requests if request.fixed is not None]
     return max(_Component(requests, align, pairs).floor, *held, 0)
 
 
 def apart(requests: Sequence[Request]) -> list[list[Request]]:
-    """The requests in parts that live at different times."""
+    """The requests by connected component of overlap in time."""
     parts: list[tuple[int, list[Request]]] = []
     spans = sorted((low, high, number) for number, request in enumerate(requests) for low, high in request.live)
     part_of = list(range(len(requests)))
@@ -199,13 +199,13 @@ def apart(requests: Sequence[Request]) -> list[list[Request]]:
 
 @record
 class _State:
-    """A choice for some of the pairs: those taken, and those open. All others are left."""
+    """A choice for some of the pairs: those taken, and those still open; the others are not taken."""
 
     taken: _Taken
     open: _Taken
 
     def taking(self, pair: Handover) -> _State:
-        """The same with a pair taken, which closes those that do not go together with it."""
+        """The same with a pair taken; open pairs that conflict with it are dropped."""
         left = tuple([each for each in self.open if each is not pair and _may_join((pair,), each)])
         return _State((*self.taken, pair), left)
 
@@ -214,7 +214,7 @@ class _State:
 
 
 class _Component:
-    """Requests that a chain of overlaps connects, and the pairs among them, those that save most first."""
+    """A connected component of requests by overlap in time, and the pairs among them, those that save most first."""
 
     def __init__(self, requests: Sequence[Request], align: int, pairs: Sequence[Handover]) -> None:
         inside = {request.id for request in requests}
@@ -245,7 +245,7 @@ class _Component:
         return _LEAST + (len(self.requests) + len(state.open)) // _PER_NODE
 
     def _greedy(self, engine: Engine, limits: Limits, goal: int, below: int) -> Joint | None:
-        """An arena of fewer than `below` bytes that takes the pairs that save most, as far as these allow that."""
+        """An arena of fewer than `below` bytes that takes pairs greedily, those that save most first."""
         trial = _Trial(self, _State((), self.pairs))
         while trial.state.open:
             limits.spend(self._cost(trial.state))
@@ -257,7 +257,7 @@ class _Component:
 
     def _searched(self, engine: Engine, limits: Limits, goal: int, below: int, best: Joint | None = None) -> Lowest:
         below = below if best is None else best.size
-        left: list[int] = []  # bytes that all choices need which were not looked at to the end
+        left: list[int] = []  # lower bounds of choices that were not searched to the end
         states = [_State((), self.pairs)]
         while states and (best is None or best.size > goal):
             trial = _Trial(self, states.pop())
@@ -285,7 +285,7 @@ class _Component:
 
 @record
 class _Found:
-    """What a look at a choice for some pairs has shown: an arena; or a pair to choose on; or neither, and a bound."""
+    """The result of a search with a choice of some pairs: an arena, a pair to branch on, or neither; and a bound."""
 
     joint: Joint | None
     pair: Handover | None
@@ -293,7 +293,7 @@ class _Found:
 
 
 class _Trial:
-    """The blocks of a part for a choice of some pairs; those that are open may lie over each other."""
+    """The blocks of a component for a choice of some pairs; those of open pairs may overlap."""
 
     def __init__(self, part: _Component, state: _State) -> None:
         self.part, self.state = part, state
@@ -306,7 +306,7 @@ class _Trial:
 
     @property
     def is_possible(self) -> bool:
-        """Whether fixed offsets are the same in each group, and multiples of its alignment."""
+        """Whether the fixed offsets in each group are equal, and multiples of its alignment."""
         is_aligned = all(block.fixed is None or block.fixed % block.align == 0 for block in self.blocks)
         return is_aligned and not any(map(_clashes, self.groups))
 
@@ -314,7 +314,7 @@ class _Trial:
         return self.place[pair.destination.id], self.place[pair.source.id]
 
     def packed(self, engine: Engine, limits: Limits, goal: int, below: int) -> _Found:
-        """An arena of fewer than `below` bytes, or a pair to choose on next, or that there is none of either."""
+        """An arena of fewer than `below` bytes, or a pair to branch on, or neither."""
         if not self.state.open:
             return self._settled(engine, limits, goal, below)
         packing = self._loosely(engine, limits, below)
@@ -336,7 +336,7 @@ class _Trial:
         return _Found(lower or joint, None, packing.bound)
 
     def _loosely(self, engine: Engine, limits: Limits, below: int) -> Packing:
-        """Some packing of fewer than `below` bytes in which open pairs may lie over each other."""
+        """Some packing of fewer than `below` bytes in which open pairs may overlap."""
         loose: dict[int, set[int]] = {}
         for each in self.state.open:
             first, second = self._places(each)
@@ -354,7 +354,7 @@ class _Trial:
         return first < second + _bytes(pair.source) and second < first + _bytes(pair.destination)
 
     def _settled(self, engine: Engine, limits: Limits, goal: int, below: int) -> _Found:
-        """The lowest arena of fewer than `below` bytes with the pairs that are taken, and no others."""
+        """The lowest arena of fewer than `below` bytes with just the pairs that are taken."""
         share = limits.part(2)
         packing = minimise(self.blocks, engine, share, enough=goal, below=below)
         limits.take_back(share)
@@ -371,12 +371,12 @@ def _joint(groups: Sequence[Group], packing: Packing, taken: _Taken) -> Joint:
 
 
 def _clashes(group: Group) -> bool:
-    """Whether members of the group demand different offsets."""
+    """Whether members of the group have different fixed offsets."""
     return len({request.fixed for request in group.members} - {None}) > 1
 
 
 def _may_join(taken: _Taken, new: Handover) -> bool:
-    """Whether a pair goes together with others: one source and one destination each, one handover after another."""
+    """Whether a pair is compatible with others: one source and one destination each, and no overlapping handovers."""
     for each in taken:
         if each.destination.id == new.destination.id or each.source.id == new.source.id:
             return False

@@ -1,4 +1,4 @@
-"""Finds sets of blocks that must be stacked in some order, and the least height that each block fills there.
+"""Finds sections: sets of blocks that must be stacked in some order, and the least that each block fills there.
 
 The blocks that are live at one time are such a set. So are blocks of which any two are live together at some time,
 though never all at once; and, of the blocks live at one time, those with the larger alignments, which fill more by
@@ -17,7 +17,7 @@ from tirlite.sizes import round_up
 
 
 def cliques(rows: Sequence[int], weights: Sequence[int], within: int, steps: int) -> Iterator[int]:
-    """The sets among `within` of which any two are neighbours, and to which nothing can be added; `steps` at most."""
+    """The maximal cliques within a set of vertices, kept as bits; the search takes at most `steps`."""
     stack = [(0, within, 0)]
     while stack and steps:
         steps -= 1
@@ -35,27 +35,27 @@ def cliques(rows: Sequence[int], weights: Sequence[int], within: int, steps: int
 
 
 def members(mask: int) -> Iterator[int]:
-    """The numbers in a set that is kept as bits."""
+    """The members of a set that is kept as bits."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
 
 
-# For each block those that live at some time when it does. A set of blocks, and what each of them fills then.
+# The blocks that are live at some time with each block. A set of blocks that are live together, and their sizes then.
 Near = dict[int, dict[int, int]]
 Together = tuple[tuple[int, ...], tuple[int, ...]]
-# For some blocks those that they may lie over.
+# For some blocks, those that they may overlap.
 Loose = Mapping[int, Collection[int]]
 NONE_LOOSE: Loose = MappingProxyType({})
-# Of more blocks than this those that never live all at once are not looked for; how far the search for them goes, and
-# the most that are kept; and how far that goes for sets of what lives at one time where some may lie over each other.
+# The most blocks for which sets are sought that are never live all at once; steps of that search; the most sets kept;
+# and steps to divide a set that is live at one time where some of it may overlap.
 _FEW, _STEPS, _MOST, _APART = 400, 500, 64, 100
 
 
 @record
 class Section:
-    """Blocks that stand on each other, what each fills, rounded up so that the next may follow, and without that."""
+    """Blocks that must be stacked; what each fills, rounded up so that another may begin there, and not rounded."""
 
     members: tuple[int, ...]
     fills: tuple[int, ...]
@@ -63,14 +63,14 @@ class Section:
 
     @property
     def slack(self) -> int:
-        """How far they may stand out over the top, as the topmost fills no more than it has."""
+        """By how much the rounded sizes may exceed the height, as the topmost one need not be rounded."""
         return max(fill - net for fill, net in zip(self.fills, self.nets, strict=True))
 
 
 def meetings(blocks: Sequence[Block], numbers: Sequence[int], loose: Loose = NONE_LOOSE) -> tuple[Near, list[Together]]:
-    """For each block those that live at some time when it does; and the sets that no other set contains, in time.
+    """For each block, those that are live with it at some time; and the maximal sets that are live together, in time.
 
-    Those that are loose of each other may lie over each other, and count as if they never lived together.
+    Blocks that are loose of each other count as never live together.
     """
     events = sorted(
         (time, sign, number, size)
@@ -100,7 +100,7 @@ def meetings(blocks: Sequence[Block], numbers: Sequence[int], loose: Loose = NON
 
 
 def _parted(members: tuple[int, ...], sizes: Mapping[int, int], loose: Loose) -> Iterator[Together]:
-    """What lives at one time in sets of which none are loose of each other."""
+    """The maximal subsets of what is live at one time of which none are loose of each other."""
     if not any(number in loose for number in members):
         yield members, tuple([sizes[each] for each in members])
         return
@@ -116,9 +116,9 @@ def _parted(members: tuple[int, ...], sizes: Mapping[int, int], loose: Loose) ->
 def sections(
     blocks: Sequence[Block], near: Near, live: Iterable[Together], steps: Mapping[int, int], loose: Loose
 ) -> list[Section]:
-    """The sets of what lives at one time, in order, and after each others that tell more and have most in common.
+    """The sets that are live at one time, in order; after each, further sections that have the most in common with it.
 
-    The offsets of what stands on a block are multiples of its step.
+    The offsets of blocks that lie on a block are multiples of its step.
     """
     found = [rounded_up(members, nets, steps) for members, nets in live]
     more = [*_aligned(blocks, steps, loose), *_scattered(blocks, near, steps)]
@@ -133,13 +133,13 @@ def sections(
 
 
 def rounded_up(members: Sequence[int], nets: Sequence[int], steps: Mapping[int, int], align: int = 1) -> Section:
-    """Blocks that stand on each other, at multiples of their steps and of `align`."""
+    """The section of stacked blocks, at multiples of their steps and of `align`."""
     fills = tuple([round_up(net, max(steps[c], align)) for c, net in zip(members, nets, strict=True)])
     return Section(tuple(members), fills, tuple(nets))
 
 
 def _aligned(blocks: Sequence[Block], steps: Mapping[int, int], loose: Loose) -> Iterator[Section]:
-    """What lives at one time of the blocks of some alignment or more, where these fill more by themselves."""
+    """The sets of blocks of some alignment or more that are live together, where these fill more by themselves."""
     for align in sorted({blocks[number].align for number in steps} - {1}):
         inside = [number for number in steps if blocks[number].align >= align]
         if all(steps[c] >= align for c in inside):
@@ -151,7 +151,7 @@ def _aligned(blocks: Sequence[Block], steps: Mapping[int, int], loose: Loose) ->
 
 
 def _scattered(blocks: Sequence[Block], near: Near, steps: Mapping[int, int]) -> Iterator[Section]:
-    """Blocks of which any two meet, but never all at once; those that need most."""
+    """The sets with the largest sums of which any two blocks are live together, but never all at once."""
     numbers = list(steps)
     if len(numbers) > _FEW or not any(_has_gap(blocks[number]) for number in numbers):
         return
@@ -172,7 +172,7 @@ def _has_gap(block: Block) -> bool:
 
 
 def _are_live_at_once(blocks: Sequence[Block]) -> bool:
-    """Whether there is a time at which all of them fill something."""
+    """Whether all of them fill bytes at some time."""
     starts = [low for block in blocks for low, _, size in block.pieces if size]
     return any(
         all(any(low <= time < high for low, high, size in block.pieces if size) for block in blocks) for time in starts

@@ -1,8 +1,8 @@
 """Computes offsets in one memory whose sizes depend on dims, for each binding of the dims.
 
-Which places are live together never changes, so one order of stacking them serves many bindings: each place rests on
-the earlier ones that are live when it is. Orders come from packing at sample bindings, one by one, as they are needed;
-if none of them reaches the floor for some sizes, these are packed and searched by themselves.
+Lifetimes never change, so one order of stacking serves many bindings: each place rests on the earlier ones that are
+live with it. Orders come from packings at sample bindings, made one by one as they are needed; if none of them reaches
+the floor for some sizes, these are packed and searched by themselves.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tirlite.plan.search.descent import minimise
 from tirlite.plan.search.engine import Engine, Limits, PythonEngine
 from tirlite.record import record
 
-# Looks at places while an order is sought, and while sizes are packed by themselves.
+# Looks at places in a packing.
 _BUDGET = 20_000
-# Searching sees no more pairs of places than this.
+# The most pairs of places that are live together for a search.
 _PAIRS = 1_000_000
 
 
 @record
 class Occupant:
-    """What lies at one offset: when it lives, its alignment, and its offset if that is given."""
+    """What lies at one offset, whatever its size: its lifetime, its alignment, and its offset if that is fixed."""
 
     live: tuple[Interval, ...]
     align: int
@@ -34,7 +34,7 @@ class Occupant:
 
 @record
 class Order:
-    """An order of stacking: (number of a place, its alignment, those before it that it may rest on) for each."""
+    """An order of stacking: for each place its number, its alignment, and the places before it that it may rest on."""
 
     steps: tuple[tuple[int, int, tuple[int, ...]], ...]
 
@@ -53,7 +53,7 @@ class Order:
                 offsets[number] = offset
                 ends[number] = offset + size
             elif below:
-                # A place of no bytes passes on what it would rest on.
+                # What lies on a place of 0 bytes rests on what is below it.
                 ends[number] = max([ends[other] for other in below])
             else:
                 ends[number] = size
@@ -63,8 +63,9 @@ class Order:
 class ShapeArena:
     """Finds offsets at given sizes; the same sizes always get the same offsets.
 
-    `samples` are sizes at which orders are sought, the most likely first. What no order packs is searched for `nodes`
-    on `engine`. Places are aligned to `line`, or to the largest part of it by 2, for which an order reaches the floor.
+    `samples` give sizes at which orders are sought, the most likely first. Where no order reaches the floor, there is a
+    search of `nodes` on `engine`. Places are aligned to `line`, or to the largest power of two below it that does not
+    raise the floor, if an order reaches the floor so.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class ShapeArena:
         self._orders: list[Order] = []
 
     def _crowds(self) -> list[list[int]]:
-        """The sets of places that live together and that no other such set contains."""
+        """The maximal sets of places that are live together."""
         sections = sections_of(self._blocks([1] * len(self.places)))
         rows: list[list[int]] = [[] for _ in sections.load]
         for number, spans in enumerate(sections.spans):
@@ -99,9 +100,9 @@ class ShapeArena:
         return rows
 
     def floor(self, sizes: Sequence[int], least: int = 1) -> int:
-        """Bytes that every packing needs: each place but the topmost of a row ends where another may begin.
+        """A lower bound of the bytes: in each row, all places but the topmost are rounded up to where others may begin.
 
-        Where places are aligned to `least` at least, a power of two.
+        Places are aligned to `least` at least, a power of two.
         """
         if self._is_bare and least == 1:
             return max([sum([sizes[number] for number in row]) for row in self.rows], default=0)
@@ -116,7 +117,7 @@ class ShapeArena:
         )
 
     def packed(self, sizes: Sequence[int]) -> tuple[list[int], int]:
-        """The offsets and the bytes of all."""
+        """The offsets, and the total size."""
         tops = [place.fixed + size for place, size in zip(self.places, sizes, strict=True) if place.fixed is not None]
         floor = max([self.floor(sizes), *tops])
         best: list[int] = []
@@ -132,7 +133,7 @@ class ShapeArena:
         return self._alone(sizes, floor, best, least)
 
     def _lines(self, sizes: Sequence[int], floor: int) -> Iterator[int]:
-        """The alignments to be tried in turn: those that need not cost bytes, and then none beyond what is needed."""
+        """The alignments to try in turn: the largest that need not cost padding, and then no more than is needed."""
         line = self._line
         while line > 1 and self.floor(sizes, line) > floor:
             line //= 2
@@ -141,13 +142,13 @@ class ShapeArena:
         yield 1
 
     def _alone(self, sizes: Sequence[int], floor: int, best: list[int], least: int) -> tuple[list[int], int]:
-        """The best of what was found, of packing these sizes, and of a search."""
+        """The best of what was found before, of a packing of these sizes, and of a search."""
         blocks = self._blocks(sizes)
         offsets = pack_blocks(blocks, _BUDGET)
         top = max(map(int.__add__, offsets, sizes), default=0)
         if least < 0 or top < least:
             best, least = offsets, top
-        # Padding that a search might save, of less than one alignment, is not worth its time.
+        # Padding of less than one alignment is not worth a search.
         padding = max([place.align for place in self.places], default=1) - 1
         if least <= floor + padding or not self._nodes or sum(map(len, self._near)) > _PAIRS:
             return best, least
@@ -172,7 +173,7 @@ class ShapeArena:
 
 
 def _neighbours(count: int, rows: Sequence[Sequence[int]]) -> list[dict[int, None]]:
-    """For each place those that live at some time when it does."""
+    """For each place, those that are live with it at some time."""
     near: list[dict[int, None]] = [{} for _ in range(count)]
     for row in rows:
         for number in row:
@@ -181,9 +182,9 @@ def _neighbours(count: int, rows: Sequence[Sequence[int]]) -> list[dict[int, Non
 
 
 def _order(ranked: Sequence[int], near: Sequence[dict[int, None]], aligns: Sequence[int]) -> Order:
-    """Each place may rest on the last before it of any of its neighbours that live together.
+    """The order of stacking in which each place may rest on some of its neighbours before it.
 
-    One that another neighbour, placed later, meets as well is never the highest.
+    A neighbour that is live with another one placed after it is never the highest, and is left out.
     """
     position = {number: place for place, number in enumerate(ranked)}
     steps = []

@@ -76,8 +76,8 @@ def evaluator(sizes: Sequence[Size], dims: Sequence[Dim]) -> Callable[[Values], 
 def offset_evaluator(plan: Plan) -> Callable[[Values], Values]:
     """A function from the values of `plan.problem.dims`, in their order, to the offsets of the requests, in theirs.
 
-    For who uses one plan at many bindings: `plan.at` makes a whole plan each time. Exact; some nanoseconds for each
-    offset, and what offsets share is computed once.
+    It is for plans that are used at many bindings, as `plan.at` makes a whole plan each time. Exact; some nanoseconds
+    for each offset, and common parts are computed once.
     """
     demand("offset_evaluator", "plan", plan, "a Plan", fits=isinstance(plan, Plan))
     offsets = [plan.placements[request.id].offset for request in plan.problem.requests]
@@ -86,7 +86,7 @@ def offset_evaluator(plan: Plan) -> Callable[[Values], Values]:
 
 @record
 class Conditions:
-    """What the entries of a plan must keep. Each entry is the size of an arena, or the offset of a place in one.
+    """The conditions that the entries of a plan must meet. An entry is the size of an arena, or an offset in one.
 
     `arenas` gives for each entry the entry that is the size of its arena, and -1 for these themselves; `aligns` what
     must divide it; `rows` are sets of entries whose places may share no byte, each row pairwise.
@@ -97,7 +97,7 @@ class Conditions:
     rows: tuple[tuple[int, ...], ...]
 
     def fault(self, entries: Sequence[int], sizes: Sequence[int]) -> str:
-        """What is wrong, or nothing. `sizes` are the bytes of the places, by entry; those of arenas do not count."""
+        """The first condition that fails, as text, or "". `sizes` are those of places by entry; arenas have none."""
         if len(entries) != len(self.arenas):
             return f"there are {len(entries)} entries, and should be {len(self.arenas)}"
         ends = list(map(int.__add__, entries, sizes))
@@ -116,7 +116,7 @@ class Conditions:
 
 
 def rows_of(lives: Sequence[Sequence[Interval]]) -> list[tuple[int, ...]]:
-    """The sets of lives that have a time in common and that no other such set contains, in order of time."""
+    """The maximal sets of lives that have a time in common, in order of time."""
     events = sorted(
         (time, is_birth, number)
         for number, live in enumerate(lives)

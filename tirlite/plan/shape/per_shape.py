@@ -1,4 +1,4 @@
-"""Plans a problem with symbolic sizes anew for each binding of its dims, as well as one of constant sizes."""
+"""Plans a problem of symbolic sizes for each binding of its dims, as well as one of constant sizes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from tirlite.plan.strategies.pack import assigned
 from tirlite.record import cached_property, record, replace
 from tirlite.sizes import Dim, Proof, Size, evaluate, prove_eq
 
-# Sample bindings at which orders are sought, and plans that are kept, of the bindings asked for last.
+# Sample bindings at which orders are sought.
 _SAMPLES = 12
 _TYPICAL = 4
 # Further ones with odd values: only there an order can show that it leaves no padding.
 _ODD = 4
+# The plans that are kept, those of the bindings asked for last.
 _KEPT = 4096
 # Nodes of a search times places: by Python, as in strategy `auto`, and by an engine that is given.
 _WORK, _ENGINE_WORK = 250_000, 25_000_000

@@ -14,27 +14,27 @@ from tirlite.plan.request import Request
 from tirlite.plan.strategy import DEFAULT, Effort
 from tirlite.record import replace
 
-# Of more requests than this whole slots are not tried first.
+# The most requests for which whole slots are tried first.
 _MANY = 256
-# Of fewer, sharing takes no longer than to find out whether it is worth it.
+# For fewer requests, `share` is as fast as the bound that says whether it is worth a try.
 _SEVERAL = 32
-# Of more requests than this, pairs in place stay as `pack` has them.
+# The most requests for which the pairs in place of `pack` are chosen anew.
 _FEW = 64
-# The part of the nodes that is for these, at most.
+# That choice gets at most one in this many nodes.
 _PART = 8
-# Nodes times requests: a node costs about as much as there are requests.
+# Nodes times requests, as the cost of a node grows with the number of requests.
 _WORK = 250_000
-# Looks of `pack` for each second of a time limit, as far as its budget goes.
+# Looks of `pack` per second of a time limit, up to its budget.
 _LOOKS_PER_SECOND = 300_000
 
 
 def auto(problem: Problem, effort: Effort = DEFAULT) -> Plan:
-    """The plan of `share` where none needs less, or else that of `pack`, or what some search makes of it.
+    """The plan of `share` if no plan needs fewer bytes; else the plan of `pack`, improved by a short search.
 
-    Whole slots come first, as they keep allocations apart, with their element types and shapes; not so where memories
-    have capacities, in which the padding between slots counts. They are not tried where no slots can do with as little
-    as `pack` needs. Without limits the search has as many nodes as take some tenths of a second, and none where these
-    would be next to nothing. The plan tells which strategy made it.
+    Whole slots are preferred, as they keep allocations apart, with their element types and shapes; but not where
+    memories have capacities, as the padding between slots counts there. They are not tried where a bound shows that
+    they need more bytes than `pack` does. Without limits the search has as many nodes as take some tenths of a second;
+    there is none where that is next to nothing. The plan names the strategy that made it.
     """
     start = perf_counter()
     count = len(problem.requests)
@@ -81,7 +81,7 @@ class SlotBound(NamedTuple):
 
 
 def slot_bound(problem: Problem) -> SlotBound | None:
-    """That of a problem of constant sizes without choices; None for all others."""
+    """The bound of a problem of constant sizes that leaves no choices; None for all others."""
     if problem.in_place or any(r.fixed is not None or len(r.memories) > 1 for r in problem.requests):
         return None
     slots = live = 0

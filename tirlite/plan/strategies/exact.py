@@ -1,7 +1,7 @@
-"""Strategy `exact`: the fewest bytes, proved, or the best plan that the budget allows, with an honest bound.
+"""Strategy `exact`: the fewest bytes, proved, or the best plan within the budget, with a valid lower bound.
 
-Which pairs go in place, where requests live that have several memories to choose from, and whether a memory is one
-arena or several, is settled for small problems by looking at all of it: `Choices`.
+For small problems, `Choices` also searches over pairs in place, memories of requests that name several, and whether a
+memory is one arena or several.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from tirlite.plan.strategy import DEFAULT, Effort
 from tirlite.record import record, replace
 from tirlite.sizes import Size, is_at_most, maximum
 
-# Nodes of the search where neither nodes nor seconds are given: some seconds of Python.
+# Nodes of a search without limits: some seconds of Python.
 BUDGET = 20_000
 _ENDLESS = 1 << 60
-# The budget of `pack` before the search; and where the clock limits rules run by Python, for a second, and at most.
+# The budget of `pack` before the search; with a time limit and no compiled engine, per second and at most.
 _FIRST_LOOK, _LOOKS_PER_SECOND, _LONG_LOOK = 2_000, 300_000, 30_000
-# Memories with more pairs of requests that live together are left as they are.
+# The most pairs of requests that are live together in a memory that is searched.
 _MOST_PAIRS = 4_000_000
 _BYTES = Scale(1, 1)
 
 
 def exact(problem: Problem, effort: Effort = DEFAULT) -> Plan:
-    """The plan with the fewest bytes, or the best one that the effort allows; with `stop_at_fit` the first that fits.
+    """The plan with the fewest bytes, or the best one found within the effort; with `stop_at_fit` the first that fits.
 
-    `plan.proved_optimal` says which. Never more than `pack`, unless the clock ended it. In small problems pairs in
-    place, memories, and whether a memory is one arena or several, are chosen as well; of plans with as few bytes the
-    one that turns away the fewest from the memories that they prefer. See `improved` and `Choices`.
+    `plan.proved_optimal` says which. It needs no more bytes than `pack`, unless the clock ended the search. In small
+    problems pairs in place, memories, and the division of memories into arenas are chosen as well; of plans with equal
+    bytes, the one that turns away the fewest bytes from preferred memories. See `improved` and `Choices`.
     """
-    # The search betters a plan faster than the heuristics do; these have their full budget where it ends without proof.
+    # The search improves a plan faster than the heuristics, which get their full budget only if it ends without proof.
     start = perf_counter()
     first = pack(problem, _first_look(effort.engine, effort.time_limit))
     if is_settled(first) or (effort.stop_at_fit and stands(first)):
@@ -60,22 +60,22 @@ def exact(problem: Problem, effort: Effort = DEFAULT) -> Plan:
 
 
 def _first_look(engine: Engine | None, time_limit: float | None) -> int:
-    """In the time that it takes to compile an engine, heuristics come further than rules run by Python."""
+    """The budget of `pack`: more where the search runs in Python, as heuristics are faster than that."""
     if time_limit is None or (engine is not None and engine.is_parallel):
         return _FIRST_LOOK
     return max(_FIRST_LOOK, int(min(time_limit * _LOOKS_PER_SECOND, _LONG_LOOK)))
 
 
 def improved(plan: Plan, effort: Effort = DEFAULT, choices: Choices | None = None) -> Plan:
-    """A plan with as few bytes as a branch and bound search reaches from `plan`; the same where it finds none better.
+    """The best plan that a branch and bound search finds from `plan` on; `plan` itself if it finds none better.
 
-    Each memory in which all sizes are constant, or constant multiples of one size, is searched, without limits within
-    BUDGET nodes. Requests stay in the memories, and pairs in the places, that `plan` chose, and `plan.proved` is a
-    bound that holds given that; with `choices`, half of the effort, or what is left, is for making these anew. A search
-    that the clock ended, or the user by Ctrl-C, leaves a plan that says `deterministic=False`. Threads search at once
-    where the engine lets them; for a number of nodes their plan is that of one.
+    It searches each memory in which all sizes are constant, or constant multiples of one size; without limits, for
+    BUDGET nodes. Requests keep their memories, and pairs in place are those of `plan`; `plan.proved` is a lower bound
+    given that. With `choices`, half of the effort, or what is left of it, goes to choosing these anew. A plan of a
+    search that the clock or Ctrl-C ended says `deterministic=False`. Several threads search at once if the engine is
+    compiled; within a budget of nodes, their plan is that of one thread.
 
-    The rules of the search are told in `plan.search`; the engine runs them, by default in Python.
+    See `plan.search` for the rules of the search. The engine runs them, by default in Python.
     """
     budget, engine = effort.budget, effort.engine or PythonEngine()
     if budget is None:
@@ -93,7 +93,7 @@ def improved(plan: Plan, effort: Effort = DEFAULT, choices: Choices | None = Non
 
 
 def _searched(plan: Plan, engine: Engine, limits: Limits) -> tuple[Plan, dict[str, Size | None]]:
-    """The same within the limits, and what each memory needs given the choices of the plan, where that is known."""
+    """The improved plan; and for each memory a lower bound given the choices of the plan, where it is known."""
     memories = [_Memory.of(plan, name) for name in dict.fromkeys(region.memory for region in plan.pools.values())]
     bounds: dict[str, Size | None] = {}
     for left, memory in zip(range(len(memories), 0, -1), memories, strict=True):
@@ -114,9 +114,10 @@ def _searched(plan: Plan, engine: Engine, limits: Limits) -> tuple[Plan, dict[st
 
 @record
 class _Memory:
-    """One memory of a plan: its requests, in groups that share one offset; these as blocks, in units of `scale`, unless
-    sizes vary; and where they lie, if all regions there stand in a row, unless an offset is fixed in a region that is
-    not the first.
+    """One memory of a plan: its requests, in groups that share one offset; the groups as blocks in units of `scale`.
+
+    There are no blocks where their sizes are not multiples of one. `offsets` are those of the groups with the regions
+    of the memory in a row; None if that would move a fixed offset. `total` is the size.
     """
 
     pool: Pool
@@ -148,7 +149,7 @@ class _Memory:
         return cls(pool, problem.contiguous, requests, groups, scale, known, offsets, total)
 
     def packed(self, engine: Engine, limits: Limits) -> Packing | None:
-        """What the search makes of it; None where there is nothing to search."""
+        """The packing that the search finds; None where there is nothing to search."""
         if self.blocks is None or overlaps(self.blocks, _MOST_PAIRS) > _MOST_PAIRS:
             return None
         if sum(block.size + block.align + (block.fixed or 0) for block in self.blocks) > engine.largest:
@@ -157,15 +158,15 @@ class _Memory:
         return minimise(self.blocks, engine, limits, self.offsets, wanted)
 
     def is_proof(self, packing: Packing) -> bool:
-        """Whether what an arena needs is what the memory needs.
+        """Whether the bound of one arena is a bound of the memory.
 
-        Several arenas may save bytes between them that alignment costs in one, unless they stand in a row. Of sizes
-        over dims it is not known which alignments cost bytes.
+        Several arenas may save padding that alignment costs in one, unless they stand in a row. With sizes over dims it
+        is not known which alignments cost padding.
         """
         return packing.is_flat or (self.contiguous and self.scale == _BYTES)
 
     def bytes_of(self, size: int) -> Size:
-        """The bytes of an arena of this size, in all copies of the memory."""
+        """The bytes of an arena of this many units, in all copies of the memory."""
         return size * self.scale.unit * self.pool.copies
 
     def replaced(self, plan: Plan, packing: Packing) -> Plan:
@@ -192,9 +193,9 @@ def _block(group: Group, align: int, scale: Scale) -> Block | None:
 def _in_a_row(
     plan: Plan, groups: Sequence[Group], regions: Mapping[str, Region], sizes: Mapping[str, int], scale: Scale
 ) -> tuple[tuple[int, ...] | None, int]:
-    """Offsets of the groups where the regions lie one after the other, and the end of all.
+    """The offsets of the groups with the regions one after the other, and the end of the last.
 
-    None in place of the offsets where that moves a fixed one.
+    The offsets are None where that would move a fixed one.
     """
     held = {plan.placements[r.id].pool for group in groups for r in group.members if r.fixed is not None}
     starts: dict[str, int] = {}
@@ -211,22 +212,22 @@ def _in_a_row(
     return (known if len(known) == len(offsets) else None), end
 
 
-# Of more requests than this, which may live in several memories or arenas, all stay where they are.
+# The most requests for which memories and arenas are chosen.
 _FEW = 32
-# Of more requests than this, in one memory, the pairs stay as they are.
+# The most requests in one memory for which pairs in place are chosen.
 _SEVERAL = 400
 
 
 @record
 class Choices:
-    """The memories of a problem in parts between which no request has a choice; and the most nodes for all of them."""
+    """A problem divided into independent subproblems; and the most nodes for all of them."""
 
     parts: tuple[_Subproblem, ...]
     most: int | None = None
 
     @classmethod
     def of(cls, problem: Problem, *, apart: bool = True, most: int | None = None) -> Choices | None:
-        """None where there is nothing to choose, or too much. With `apart`, a memory may become several arenas."""
+        """None where there are no choices, or too many. With `apart`, a memory may become several arenas."""
         if len(problem.requests) > len(problem.memories) * _SEVERAL:
             return None
         pairs = possible(problem)
@@ -235,7 +236,7 @@ class Choices:
         return cls(parts, most) if has_choice else None
 
     def settled(self, plan: Plan, bounds: Mapping[str, Size | None], engine: Engine, limits: Limits) -> Plan:
-        """The plan with the best choices that were found. `bounds` are what each memory needs, where that is known."""
+        """The plan with the best choices found. `bounds` are lower bounds of the memories, where they are known."""
         known: list[Size] = []
         is_changed = False
         is_given = stands(plan)
@@ -260,11 +261,11 @@ class Choices:
 
 @record
 class _Subproblem:
-    """A problem by itself: some memories, and all requests and pairs that may be there.
+    """Some memories with all requests and pairs that may be there: it is independent of the rest of the problem.
 
-    `counted` is the same in multiples of `scale`, for one copy where there is one memory; None where there is nothing
-    to choose, too much, or where sizes vary. `has_apart` says that several arenas in one memory are looked at, and
-    `is_proof` that nothing else than what is looked at can need less.
+    `counted` is the same in multiples of `scale`, for one copy if there is one memory; None where there are no choices,
+    too many, or sizes of no common unit. `has_apart` says that several arenas in one memory are tried, and `is_proof`
+    that no other plan can need fewer bytes than those that are tried.
     """
 
     problem: Problem
@@ -297,16 +298,16 @@ class _Subproblem:
 
     @property
     def is_free(self) -> bool:
-        """Whether there is nothing to choose but offsets and arenas."""
+        """Whether only offsets and arenas can be chosen."""
         return len(self.memories) == 1 and not self.problem.in_place
 
     @property
     def floor(self) -> Size:
-        """Bytes that every plan needs, by what is live at one time."""
+        """A lower bound of the bytes of every plan, by what is live at one time."""
         return open_bound(self.problem) if self.problem.in_place else lower_bound(self.problem)
 
     def settled(self, plan: Plan, engine: Engine, limits: Limits, *, is_given: bool) -> Settled | None:
-        """What is best, as far as the limits go; None where there is nothing to choose, or too much."""
+        """The best choices found within the limits; None where there are no choices, or too many."""
         if self.counted is None:
             return None
         problem = self.counted
@@ -316,7 +317,7 @@ class _Subproblem:
         return homes.settle(engine, limits, floor, self._given(plan) if is_given else None)
 
     def _given(self, plan: Plan) -> Figures | None:
-        """The figures of a plan, None where it does not consist of multiples."""
+        """The figures of a plan; None where its sizes are not multiples of the scale."""
         assert self.counted is not None
         total = turned = 0
         for pool in self.counted.pools:
@@ -333,12 +334,12 @@ class _Subproblem:
         return Figures(total, turned)
 
     def bytes_of(self, bound: int) -> Size:
-        """What all plans need, in bytes."""
+        """A lower bound of the bytes of every plan."""
         times = self.memories[0].copies if len(self.memories) == 1 else 1
         return self.scale.unit * bound * times if self.is_proof else self.floor
 
     def replaced(self, plan: Plan, arenas: Sequence[tuple[int, Joint]]) -> Plan:
-        """The plan with these arenas in the place of all that it has in these memories."""
+        """The plan with these arenas in place of all its pools in these memories."""
         unit, draft = self.scale.unit, Draft.without(plan, {pool.name for pool in self.memories})
         for place, joint in arenas:
             offsets = {name: offset * unit for name, offset in joint.offsets.items()}
@@ -347,7 +348,7 @@ class _Subproblem:
 
 
 def is_settled(plan: Plan) -> bool:
-    """Whether no plan needs fewer bytes, all are where they would be, and nothing clashes."""
+    """Whether the plan is optimal, all requests are in their preferred memories, and it is valid."""
     problem = plan.problem
     at_home = all(
         len(request.pools) < 2 or plan.pools[plan.placements[request.id].pool].memory == request.pools[0]
@@ -357,14 +358,14 @@ def is_settled(plan: Plan) -> bool:
 
 
 def stands(plan: Plan) -> bool:
-    """Whether the plan fits its memories, and fixed offsets do not clash in them."""
+    """Whether the plan fits its memories, and fixed offsets do not clash."""
     problem = plan.problem
     is_plain = all(pool.capacity is None for pool in problem.memories.values())
     return (is_plain and all(request.fixed is None for request in problem.requests)) or bool(check(problem, plan))
 
 
 def _counted(problem: Problem, scale: Scale) -> Problem | None:
-    """The problem in multiples of a size; None where it has bytes in it that are no such multiples."""
+    """The problem in units of `scale`; None where a capacity or fixed offset is not counted in these."""
     if len(problem.pools) > 1:
         is_constant = scale == _BYTES and all(isinstance(pool.copies, int) for pool in problem.pools)
         return problem if is_constant else None

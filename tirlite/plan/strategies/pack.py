@@ -27,9 +27,9 @@ from tirlite.sizes import Size, alternatives, maximum, upper_bound
 
 @record
 class Arena:
-    """The offset of each request, the bytes of all, and the pairs that are in place.
+    """An arena: the offset of each request, the bytes of all, and the pairs in place.
 
-    `is_known` says that it is known to need no more than slots, at any binding.
+    `is_known` says that it is proved to need no more bytes than slots at any binding.
     """
 
     offsets: Mapping[str, Size]
@@ -40,9 +40,9 @@ class Arena:
 
 @record
 class Shared:
-    """Slots: the sizes that lie in each, the slot that each request is in, and whether pairs are in place there.
+    """Slots: the sizes in each, the slot of each request by its id, and whether any pairs are in place.
 
-    `beside` are sizes, the sum of the greatest of each of which should not be exceeded either.
+    `beside` are the sizes in the slots of another plan, whose total should not be exceeded either.
     """
 
     sizes: Sequence[Sequence[Size]]
@@ -53,9 +53,10 @@ class Shared:
 
 @record
 class Packer:
-    """How to pack: the sample bindings for symbolic sizes, and those at which one size is tried against another; looks
-    at requests that may be spent on each memory, what runs searches for very many requests, if anything does, and until
-    when many requests are packed again.
+    """How to pack: the sample `bindings` of symbolic sizes, and those at which sizes are compared, `trials`.
+
+    `budget` is the number of looks at requests for each memory; `engine`, if any, runs searches for very many requests,
+    which end with the `limits`.
     """
 
     bindings: Sequence[Binding]
@@ -65,7 +66,7 @@ class Packer:
     limits: Limits | None = None
 
     def is_at_most(self, size: Size, limit: Size) -> bool:
-        """Whether it is so at all bindings that are tried; much that is so is beyond a proof."""
+        """Whether `size` is at most `limit` at all trial bindings: much that holds is beyond a proof."""
         return all(map(le, self.trials.values(size), self.trials.values(limit)))
 
     def arena(
@@ -76,11 +77,11 @@ class Packer:
         slots: Callable[[], Shared],
         fits: Callable[[Size], bool],
     ) -> Arena | None:
-        """The first arena found that `fits`, each offset a multiple of `align` and of what its request wants.
+        """The first arena found that `fits`; each offset is a multiple of `align` and of its request's alignment.
 
-        It holds for all values of the dims, with the pairs `taken` in place. `slots`, asked for where sizes are
-        symbolic, are storage shared whole; what is known to need no more than they do fits. None where nothing fits,
-        where sizes are symbolic and offsets fixed, and where too many sizes are symbolic.
+        It holds for all values of the dims, with the pairs `taken` in place. `slots` is called where sizes are
+        symbolic; an arena that is proved to need no more bytes than these always fits. None where nothing fits, where
+        sizes are symbolic and offsets fixed, and where too many sizes are symbolic.
         """
         ways = self._ways(requests, align, taken, slots)
         return next((each for each in ways if each.is_known or fits(each.size)), None)
@@ -111,13 +112,13 @@ def _named(groups: Sequence[Group], offsets: Sequence[Size]) -> dict[str, Size]:
 
 
 _SAMPLES = 8
-# Bindings at which what an arena needs is compared with what slots need, for each of some largest values of dims.
+# Bindings at which arenas are compared with slots: as many for each of these greatest values of a dim.
 _TRIALS, _TRIED = 128, (12, 4096, 1 << 20)
-# Of more requests than this, pairs in place are not left out one by one. How that goes is looked at with this many
-# moves of each block, at this many bindings beside the samples, where an arena needs more by this part of the bound;
-# and with this many requests born before a pair, and after it.
+# Pairs in place are left out one by one for at most _FEW requests, where an arena is over the bound by a part _NEAR of
+# it. What that saves is estimated by _MOVES moves of each block, at _DRAWN bindings beside the samples, among the _BORN
+# requests that are born before a pair and as many after it.
 _FEW, _MOVES, _DRAWN, _NEAR, _BORN = 128, 8, 16, 0.001, 8
-# Of more requests than this in one memory, what whole slots need is not asked.
+# The most requests in one memory for which an arena is compared with whole slots.
 _MANY = 10_000
 
 
@@ -125,16 +126,15 @@ _MANY = 10_000
 def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, limits: Limits | None = None) -> Plan:
     """The plan with the fewest bytes that a portfolio of heuristics finds; never more than `share`, at any binding.
 
-    Where no proof of that is found for symbolic sizes, it is so at several hundred bindings. Those that may be no
-    multiples of an alignment there count as rounded up to it in the slots of `share`. Requests of constant size get
-    offsets by first fit in several orders, by filling the lowest place of the skyline, and by improving on that within
-    `budget`, counted in looks at requests. Symbolic ones are stacked, each on those below it, in an order that is good
-    at several bindings; the offsets hold for all. Pairs in place are taken where that lowers the total, and of symbolic
-    sizes where they cost nothing at any of these bindings, if that can be. A request that may live in several memories
-    goes to the first that has room for it. With less than the full budget, or very many requests, what `share` needs is
-    not worked out for comparison. If there is an `engine`, the largest of very many requests are placed by searches
-    that it runs. Where the clock of the `limits` or the user ends that, the plan is the best so far, and says
-    `deterministic=False`.
+    For symbolic sizes that is proved, or else tried at several hundred bindings; sizes in the slots of `share` are
+    rounded up there to alignments that may not divide them. Requests of constant size are placed by first fit in
+    several orders, by filling the lowest place of the skyline, and by improving on that within `budget` looks at
+    requests. Requests of symbolic sizes are stacked, each on those below it, in an order that is good at many bindings;
+    the offsets hold for all. Pairs in place are taken where that lowers the total, and for symbolic sizes where it
+    raises the total at none of these bindings, if possible. A request that may live in several memories goes to the
+    first that has room for it. With less than the full budget, and for very many requests, `share` is not asked for
+    comparison. If there is an `engine`, it searches for the places of the largest of very many requests. Where the
+    clock of the `limits` or the user ends that, the plan is the best so far, and says `deterministic=False`.
     """
     settled = _settled(problem)
     tried = [each for most in _TRIED for each in drawn(settled.dims, _TRIALS, most)] if settled.dims else [{}]
@@ -145,7 +145,7 @@ def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, l
     draft = Draft(problem)
     are_least = settled is problem
     for name, requests in settled.by_memory.items():
-        # Asking what slots need would take longest where there are very many requests.
+        # For very many requests, planning slots would take longest.
         is_asked = len(requests) <= _MANY and budget >= BUDGET
         memory = _Memory(settled, settled.memories[name], requests, packer, is_asked)
         way = memory.way(among(pairs, requests), slots, bare)
@@ -163,9 +163,9 @@ def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, l
 
 @record
 class _Way:
-    """The bytes that one memory needs, in an arena if there is one, else in slots.
+    """A way to plan one memory, and the bytes that it needs: in an arena if there is one, else in slots.
 
-    `is_least` says that it is known that no way needs less, whichever pairs it takes.
+    `is_least` says that no plan of the memory needs less, whichever pairs it takes.
     """
 
     size: Size
@@ -174,13 +174,13 @@ class _Way:
     is_least: bool = False
 
     def maxima(self, memory: str) -> Sequence[Sequence[Size]]:
-        """Sizes, the sum of the greatest of each of which is that of the way."""
+        """Groups of sizes: the greatest of each group add up to the size of the way."""
         return self.slots.held(memory) if self.arena is None else [alternatives(self.arena.size)]
 
 
 @record(slots=False, guarded=False)
 class _Memory:
-    """The requests of one memory, and who packs them. `is_asked` says that the plan may need no more than slots do."""
+    """The requests of one memory, and their packer. With `is_asked`, the plan may need no more bytes than slots."""
 
     problem: Problem
     pool: Pool
@@ -189,10 +189,9 @@ class _Memory:
     is_asked: bool
 
     def way(self, pairs: Sequence[Handover], slots: _Slots, bare: _Slots) -> _Way:
-        """The best way found; `slots` may have pairs in place, and `bare` ones have none.
+        """The best way found; `slots` may have pairs in place, and `bare` have none.
 
-        At no binding it needs more than the slots. With pairs it needs no more than without either, unless no plan is
-        found that does both.
+        At no binding does it need more bytes than the slots; nor than without pairs, unless no plan meets both limits.
         """
         order = Order(self.packer.bindings)
         taken = chosen(pairs, order.value)
@@ -218,23 +217,23 @@ class _Memory:
 
     @cached_property
     def floor(self) -> Size:
-        """Bytes that the memory needs, whichever pairs are in place."""
+        """A lower bound of the bytes of this memory, whichever pairs are in place."""
         here = {request.id for request in self.requests}
         pairs = tuple(pair for pair in self.problem.in_place if here.issuperset(pair))
         return open_bound(replace(self.problem, requests=tuple(self.requests), in_place=pairs))
 
     def _least(self, taken: Sequence[Handover], slots: _Slots) -> _Way | None:
-        """An arena of many requests with these pairs that nothing can beat, nor match without pairs, if it is one."""
+        """An arena of many requests with these pairs, if it reaches a bound that plans without pairs cannot reach."""
         if len(self.requests) <= _FEW or self.floor == peak(self.problem, self.requests).size:
             return None
         way = self._arena(taken, slots, least=self.floor)
         return None if way is None else replace(way, is_least=True)
 
     def _unhindered(self, way: _Way, taken: Sequence[Handover], slots: _Slots, beside: _Way | None = None) -> _Way:
-        """The way, or a better one without the pairs that keep those near them from lying well, at some bindings.
+        """The way, or a better one that leaves out pairs which fragment the storage around them.
 
-        Where a large request is born beside a small one that is in place of another large one, one of the pairs before
-        it has to go: else the small one lies where it splits what is free.
+        Where a large request is born beside a small one that is in place of another large one, the small one splits
+        what is free; so one of the pairs before it has to go.
         """
         if len(self.requests) > _FEW:
             return way
@@ -262,7 +261,7 @@ class _Memory:
         return min(way, self._arena(best, slots, beside) or way, key=lambda each: beyond(each.size))
 
     def _beside(self, pair: Handover) -> list[Request]:
-        """The two requests of a pair, those that are born a little before and after, and what lives at the time."""
+        """The two requests of a pair, those born a little before and after them, and all that are live then."""
         births = sorted(self.requests, key=lambda request: request.live[0][0])
         first, last = sorted((births.index(pair.source), births.index(pair.destination)))
         some = births[max(0, first - _BORN) : last + _BORN + 1]
@@ -275,9 +274,9 @@ class _Memory:
     def _arena(
         self, taken: Sequence[Handover], slots: _Slots, beside: _Way | None = None, least: Size | None = None
     ) -> _Way | None:
-        """An arena that needs no more than the slots, nor than the other way; None where none is found.
+        """An arena that needs no more bytes than the slots, nor than the way `beside`; None where none is found.
 
-        With a `least` it needs that.
+        With a `least`, one that needs exactly that.
         """
         name = self.pool.name
         align = max(self.pool.align, *(request.align for request in self.requests))
@@ -289,7 +288,7 @@ class _Memory:
         def fits(size: Size) -> bool:
             if least is not None:
                 return size == least
-            # Where nothing can need less, what slots need is not asked.
+            # Slots are not planned where nothing can need less.
             is_least = not taken and not slots.has_pairs and size == peak(self.problem, self.requests).size
             if not self.is_asked or is_least:
                 return True
@@ -302,14 +301,14 @@ class _Memory:
 
 
 class _Slots:
-    """What `share` makes of a problem, worked out when it is asked for."""
+    """The plan of `share` for a problem, made when it is first needed."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
 
     @property
     def has_pairs(self) -> bool:
-        """Whether some may go in place, so that slots can need less than what is live at one time."""
+        """Whether there are candidate pairs, so that slots can need less than is live at one time."""
         return bool(self._problem.in_place)
 
     @cached_property
@@ -326,7 +325,7 @@ class _Slots:
         return total_of(region.size for region in self.regions(memory).values())
 
     def room(self, memory: str, align: int) -> Size:
-        """What an arena may need: the bytes of all slots, of symbolic sizes each rounded up to multiples of `align`."""
+        """The most bytes for an arena: those of all slots, with symbolic sizes rounded up to multiples of `align`."""
         sizes = [each for held in self.held(memory) for each in held]
         if self._problem.contiguous or all(isinstance(size, int) or even(size, align) == size for size in sizes):
             return self.size(memory)
@@ -345,7 +344,7 @@ class _Slots:
 
 
 def _put_slots(draft: Draft, slots: Mapping[str, Region], shared: Plan, requests: Sequence[Request]) -> None:
-    """Puts one memory in as it is in a plan of slots."""
+    """Copies one memory from a plan of slots into the draft."""
     inside = {request.id for request in requests}
     draft.pools |= slots
     draft.placements |= {request.id: shared.placements[request.id] for request in requests}
@@ -365,12 +364,12 @@ _BUDGET = 4000
 
 
 def assigned(problem: Problem) -> dict[str, str]:
-    """For each request the memory it goes to: the first that it names, the next where that is full, and so on.
+    """The memory of each request: the first that it names, the next one where that is full, and so on.
 
-    Memories are filled in the order of the problem. Where one is too small, those that can live nowhere else come
-    first, and of several orders of the others the one that turns away the fewest bytes is taken. Requests that may take
-    each other's place go together. A symbolic size counts as its upper bound, and where there is none as its value at
-    middling values of the dims.
+    Memories are filled in the order of the problem. Where one is too small, requests that can live nowhere else go
+    first; of several orders of the others, the one is taken that turns away the fewest bytes. Requests that are in
+    place of each other stay together. A symbolic size counts as its upper bound, or else as its value at middling
+    values of the dims.
     """
     if not any(len(request.memories) > 1 for request in problem.requests):
         return {request.id: request.memories[0] for request in problem.requests}
@@ -395,7 +394,7 @@ def assigned(problem: Problem) -> dict[str, str]:
 
 
 def _turned_away(blocks: Sequence[Block], stays: Sequence[bool], capacity: int) -> list[int]:
-    """The numbers of the blocks that find no room; those that must stay are placed first."""
+    """The numbers of the blocks for which there is no room; those that must stay are placed first."""
     offsets = pack_blocks(blocks, _BUDGET)
     if all(offset + block.size <= capacity for offset, block in zip(offsets, blocks, strict=True)):
         return []
@@ -425,7 +424,7 @@ def _turned_away(blocks: Sequence[Block], stays: Sequence[bool], capacity: int) 
 
 
 def _next(group: Group, memory: str) -> str | None:
-    """The memory that the group may live in after this one."""
+    """The memory that the group names after this one, if any."""
     place = group.memories.index(memory) + 1
     return group.memories[place] if place < len(group.memories) else None
 

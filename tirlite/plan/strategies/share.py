@@ -1,4 +1,4 @@
-"""Strategy `share` hands out whole slots to requests of one memory, by the best of several ways to share them."""
+"""Strategy `share` assigns requests of one memory to whole slots, by the best of several heuristics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tirlite.sizes import Size, is_at_most, maximum
 
 @record(guarded=False)
 class Item:
-    """Requests that take the same storage in turn. `value` is the size in bytes at middling values of the dims."""
+    """Requests that go to the same slot together. `value` is the size in bytes at middling values of the dims."""
 
     size: Size
     value: int
@@ -31,7 +31,7 @@ class Item:
     slot: Slot
 
     def join(self, slot: Slot, decision: Decision) -> None:
-        """Put the requests into `slot`; the decision is about the first of them, the others keep theirs."""
+        """Put the requests into `slot`, the first of them by `decision`; the others keep their decisions."""
         slot.members += self.slot.members
         slot.decisions += [decision, *self.slot.decisions[1:]]
         slot.pairs += self.slot.pairs
@@ -54,7 +54,7 @@ def _item(group: Group, order: Order) -> Item:
 
 
 def items_of_slots(slots: Sequence[Slot], sizes: Sequence[Size], order: Order) -> list[Item]:
-    """One item for each slot: placing these is to merge slots, which never costs a byte, as max(a, b) <= a + b."""
+    """One item for each slot. Placing these merges slots, which never costs a byte, as max(a, b) <= a + b."""
     items = []
     for slot, size in zip(slots, sizes, strict=True):
         live = joined(sorted(interval for request in slot.members for interval in request.live))
@@ -63,7 +63,7 @@ def items_of_slots(slots: Sequence[Slot], sizes: Sequence[Size], order: Order) -
 
 
 class Occupancy:
-    """Disjoint half-open intervals, ordered. Asking costs O(log n) for each interval asked about."""
+    """Disjoint half-open intervals in order. A query costs O(log n) for each interval in it."""
 
     __slots__ = ("_highs", "_lows")
 
@@ -72,7 +72,7 @@ class Occupancy:
         self._highs: list[int] = []
 
     def is_free(self, live: Iterable[Interval]) -> bool:
-        """Whether no interval of `live` meets one that is taken."""
+        """Whether no interval of `live` overlaps one that is taken."""
         lows, highs = self._lows, self._highs
         for low, high in live:
             place = bisect_right(highs, low)
@@ -81,7 +81,7 @@ class Occupancy:
         return True
 
     def slack(self, low: int, high: int) -> tuple[int, int]:
-        """How long it is free around [low, high): (sides without an end, time on the others). Less is tighter."""
+        """The free time around [low, high): (number of endless sides, time on the other sides). Less is tighter."""
         before, after = bisect_right(self._highs, low), bisect_left(self._lows, high)
         endless, time = 2, 0
         if before > 0:
@@ -103,9 +103,9 @@ class Occupancy:
 
 
 def matches(need: Size, storage: Size, match_range: int | None) -> bool:
-    """Whether storage has 1 / match_range to match_range times the size needed, the lower end in whole bits.
+    """Whether storage has 1 / match_range to match_range times the size needed, the lower limit in whole bits.
 
-    None has no limits, and 0 takes nothing. Symbolic sizes match all, as at some values of the dims they do.
+    None is no limit, and with 0 nothing matches. Symbolic sizes always match, as they do at some values of the dims.
     Source: TVM, storage_rewrite.cc, where the range is 16.
     """
     if match_range is None:
@@ -117,10 +117,10 @@ def matches(need: Size, storage: Size, match_range: int | None) -> bool:
     return need * 8 // match_range <= storage * 8 <= need * 8 * match_range
 
 
-# How many candidates are looked at where a proof may fail, and where a lifetime has gaps.
+# The most candidates that are looked at where a proof may fail, and where a lifetime has gaps.
 _PROOFS = 8
 _GAPS = 64
-# A maximum of more sizes than this is left to the end; the storage then counts as smaller than it is.
+# The most sizes in a maximum: further ones are left out, so that storage counts as smaller than it is.
 _WIDE = 8
 
 
@@ -144,9 +144,8 @@ class _Track:
 
 
 def best_fit(items: Sequence[Item], order: Order, match_range: int | None = None) -> list[Slot]:
-    """Slots for the items: each takes free storage of its size, else the smallest with room, else the largest.
-
-    With a match range it takes what `matches` only.
+    """Slots for the items in order of time: each takes a free slot of its size, else the smallest that has room, else
+    the largest. With a match range it takes only slots that match.
     """
     sweep = _Sweep(order, match_range)
     births = sorted(range(len(items)), key=lambda i: (items[i].live[0][0], -items[i].value, i))
@@ -156,7 +155,7 @@ def best_fit(items: Sequence[Item], order: Order, match_range: int | None = None
 
 
 class _Sweep:
-    """The state at one time: idle storage by value, storage in a gap of a lifetime, and the endings to come."""
+    """The state at one time: free slots by value, slots in a gap of a lifetime, and the ends of lifetimes to come."""
 
     def __init__(self, order: Order, match_range: int | None) -> None:
         self.order = order
@@ -181,7 +180,7 @@ class _Sweep:
             heappush(self.endings, (track.end, track.number))
 
     def _advance(self, now: int) -> None:
-        """Make idle what has ended."""
+        """Free the slots whose last lifetime has ended."""
         while self.endings and self.endings[0][0] <= now:
             end, number = heappop(self.endings)
             track = self.tracks[number]
@@ -191,7 +190,7 @@ class _Sweep:
                 insort(self.idle, (track.value, number))
 
     def _choose(self, item: Item) -> tuple[_Track, Choice]:
-        """The storage to take, taken off the idle list, and why."""
+        """The slot to take, removed from the free ones, and why."""
         place, choice = self._best_idle(item)
         gap = self._best_gap(item)
         if gap is not None and (place < 0 or _loss(gap, item) < _loss(self.tracks[self.idle[place][1]], item)):
@@ -221,7 +220,7 @@ class _Sweep:
         for place in downward:
             if self.order.fits(tracks[idle[place][1]].size, item.size):
                 return place, Choice.GROWS
-        # Nothing is proved: the nearest above grows least, or else the nearest below.
+        # Nothing is proved: the nearest larger one probably grows least, else the nearest smaller one.
         return next(iter(upward or downward), -1), Choice.GROWS
 
     def _best_gap(self, item: Item) -> _Track | None:
@@ -235,7 +234,7 @@ class _Sweep:
 
 
 def _loss(track: _Track, item: Item) -> tuple[bool, int, int]:
-    """Less is better: room first, and then what is nearest in size."""
+    """A key, the least of which is best: slots with room first, then the nearest in size."""
     return track.value < item.value, abs(track.value - item.value), track.number
 
 
@@ -244,11 +243,10 @@ _LOOKS_PER_ITEM = 5
 
 
 def by_size(items: Sequence[Item], order: Order, match_range: int | None = None) -> list[Slot] | None:
-    """Slots for the items, each put where the storage idles least before and after it; None where that asks too much.
+    """Slots for the items, the largest first, each put into the slot that is free for the least time around it.
 
-    Of equal sizes the one that lives longest comes first. The work is limited to a number of looks at slots, so that a
-    problem in which little can be shared does not cost quadratic time. With a match range an item takes what `matches`
-    only.
+    Of equal sizes the longest-lived comes first. None after a number of looks at slots, so that a problem in which
+    little can be shared does not cost quadratic time. With a match range an item takes only slots that match.
     """
     work = _LOOKS + _LOOKS_PER_ITEM * len(items)
     slots: list[Slot] = []
@@ -294,23 +292,22 @@ def _choice(order: Order, size: Size, before: Size) -> Choice:
 _SAMPLES = 4
 _Algorithm = Callable[[Sequence[Item], Order, int | None], list[Slot] | None]
 
-# Of more requests than this the first plan that beats the baseline is taken.
+# For more requests than this, the first plan that beats the baseline is taken.
 _MANY = 4096
 
 
 def share(problem: Problem, match_range: int | None = None) -> Plan:
     """The plan with the fewest bytes of several that share whole slots; never more than `tvm`, at any binding.
 
-    A slot takes requests of any kinds one after another, also in the gaps of lifetimes, and is as large as the
-    largest. Tried are: best fit in order of time; the largest first; and the slots of `tvm`, merged as far as they
-    go. Symbolic sizes are ordered by proof where there is one, and by their values at some binding elsewhere; since
-    that may misjudge, a plan counts only if its total is proved to be at most that of `tvm`, as it always is for
-    merged slots. A request with a choice of memories goes to its first. With pairs in place, the destination takes the
-    slot of its source.
+    A slot holds requests of any kind one after another, also in gaps of lifetimes, and is as large as the largest. It
+    tries best fit in order of time; the largest first; and the slots of `tvm`, merged where possible. Symbolic sizes
+    are ordered by proof where there is one, else by their values at some binding; since that may misjudge, a plan
+    counts only if its total is proved to be at most that of `tvm`, which always holds for merged slots. A request with
+    a choice of memories goes to its first one. In a pair in place, the destination goes to the slot of its source.
 
-    With a `match_range` a request takes free storage of 1 / match_range to match_range times its own size only, where
-    both are constant, and with 0 none at all. Pairs in place are not held to it. Below 16, the range of `tvm`, the plan
-    may then need more than that of `tvm`.
+    With a `match_range` a request takes only free storage of 1 / match_range to match_range times its size, where both
+    are constant, and with 0 none at all; pairs in place are exempt. With less than 16, the range of `tvm`, the plan may
+    need more bytes than that of `tvm`.
     """
     order = Order(samples(problem.dims, _SAMPLES))
     pairs = handovers(problem)
@@ -321,7 +318,7 @@ def share(problem: Problem, match_range: int | None = None) -> Plan:
     made = slot_plan(problem, "share", fill)
     if match_range is not None or not _is_padded(made):
         return made
-    # Slots know nothing of the padding between them, which may make those of the baseline smaller together.
+    # The padding between slots was not counted: with it, those of the baseline may be smaller together.
     baseline = tvm(problem)
     return replace(baseline, strategy="share") if is_at_most(baseline.total + 1, made.total) else made
 
@@ -335,7 +332,7 @@ def _share_slots(
 ) -> list[Slot]:
     joint = items_of_groups(grouped(requests, chosen(pairs, order.value)), order) if pairs else []
     if len(joint) == 1:
-        # All lie in place of one another: there is no less than one slot as large as the largest.
+        # All are in place of one another: one slot as large as the largest is the least there can be.
         return best_fit(joint, order)
     best = baseline = tvm_slots(requests, pairs, MATCH_RANGE if match_range is None else min(match_range, MATCH_RANGE))
     ceiling = [slot.size for slot in baseline]
@@ -352,7 +349,7 @@ def _share_slots(
         is_safe = items is merged or not symbolic or proved_at_most(sizes, ceiling, order)
         return (slots if is_safe else None), _totals(sizes, order)
 
-    # What was merged from two slots may be further from some request than the match range has it.
+    # A slot merged from two may be out of the match range of some request.
     sets = [merged] if match_range is None else []
     sets += [joint] if pairs else []
     if not pairs or not _is_below(tried(joint, best_fit), floor):
@@ -367,7 +364,7 @@ def _share_slots(
 
 
 def _is_below(found: tuple[list[Slot] | None, list[int]], floor: Sequence[int]) -> bool:
-    """Whether the slots take less than all plans without pairs in place."""
+    """Whether the slots need fewer bytes than any plan without pairs in place."""
     slots, totals = found
     return slots is not None and _rank(totals, floor) < _rank(floor, floor)
 
@@ -378,26 +375,25 @@ def _totals(sizes: Sequence[Size], order: Order) -> list[int]:
 
 
 def _floor(requests: Sequence[Request], order: Order) -> list[int]:
-    """The most bytes that are live at one time, at each sample binding: no plan without pairs does with less there."""
+    """The most bytes that are live at one time, at each sample binding: a bound for plans without pairs in place."""
     values = [order.values(request.size) for request in requests]
     lives = [request.live for request in requests]
     return [most_live(zip(lives, column, strict=True))[0] for column in zip(*values, strict=True)]
 
 
 def _rank(totals: Sequence[int], floor: Sequence[int]) -> tuple[float, Sequence[int]]:
-    """Less is better: what is needed over what must be, summed over the sample bindings; ties go by bytes."""
+    """A key, the least of which is best: the sum of total / bound over the sample bindings, then the totals."""
     return sum(total / max(least, 1) for total, least in zip(totals, floor, strict=True)), totals
 
 
-# Beyond this many sizes that differ, no proof is tried.
+# The most differing sizes for which a proof is tried.
 _MOST_COMPARED = 64
 
 
 def proved_at_most(left: Sequence[Size], right: Sequence[Size], order: Order) -> bool:
-    """Whether the sum of `left` is at most that of `right`, proved. False where that is wrong or unknown.
+    """Whether the sum of `left` is proved to be at most that of `right`.
 
-    What stands on both sides is left out; the rest is proved as a whole, or size by size, each covered by one of its
-    own.
+    Sizes on both sides cancel; the rest is proved as a whole, or by a larger size on the right for each on the left.
     """
     ours, theirs = Counter(left), Counter(right)
     less = sorted((ours - theirs).elements(), key=order.value, reverse=True)

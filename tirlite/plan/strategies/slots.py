@@ -1,4 +1,4 @@
-"""Slots: stretches of storage that requests take whole, one after another; plans with one pool each, or in a row."""
+"""Slots: storage that requests take whole, one after another; and plans with a pool for each slot, or in a row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tirlite.sizes import Size, is_at_most, maximum, round_up
 
 @record(frozen=False)
 class Slot:
-    """The requests that take one stretch of storage in turn, the decision for each of them, and the pairs in place."""
+    """The requests that take one slot in turn, the decision for each of them, and the pairs in place."""
 
     members: list[Request] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
@@ -43,10 +43,10 @@ Fill = Callable[[Sequence[Request]], list[Slot]]
 
 
 def slot_plan(problem: Problem, strategy: str, fill: Fill) -> Plan:
-    """The plan that `fill` makes of the requests of each memory, apart from those with a fixed offset.
+    """A plan with one pool for each slot that `fill` makes of the requests of a memory.
 
-    A slot is named after the request that lives in it first. A request that may live in several memories goes to the
-    first one that it names.
+    Requests with fixed offsets share one more pool. A slot is named after its first request. A request that may live in
+    several memories goes to the first that it names.
     """
     draft = Draft(problem)
     for memory, requests in problem.by_memory.items():
@@ -61,15 +61,15 @@ def slot_plan(problem: Problem, strategy: str, fill: Fill) -> Plan:
     return draft.plan(strategy)
 
 
-# What shares a pool: the requests of one memory with one key.
+# Requests of one memory with one key share a pool.
 Key = Callable[[Request], str]
 
 
 def stacked_plan(problem: Problem, strategy: str, fill: Fill, *, align: int, kind: Key) -> Plan:
-    """The plan in which each pool is a sum: offsets and sizes of slots are rounded up to their alignment.
+    """A plan with one pool for all slots of a memory and `kind`, one after another, each rounded up to its alignment.
 
-    Slots are aligned to `align` bytes at least. A request that may live in several memories goes to the first one that
-    it names; those with a fixed offset stand in a pool of their own.
+    Slots are aligned to `align` bytes at least. A request that may live in several memories goes to the first that it
+    names; those with fixed offsets are in a pool of their own.
     """
     draft = Draft(problem)
     for (memory, label, is_fixed), members in _by_pool(problem, kind).items():
@@ -92,7 +92,7 @@ def _by_pool(problem: Problem, kind: Key) -> dict[tuple[str, str, bool], list[Re
 
 
 def _stacked(slots: Iterable[Slot], least: int) -> tuple[list[Size], Size]:
-    """The offset of each slot, and the bytes of all."""
+    """The offset of each slot, and the total size."""
     offsets: list[Size] = []
     end: Size = 0
     known = 1 << 62  # what the end is a multiple of
@@ -123,16 +123,16 @@ _ALIGN = 64
 
 
 def group(problem: Problem) -> Plan:
-    """A plan with one buffer for each memory; a group is as large as the largest in it, rounded up to 64 bytes.
+    """A plan with one pool for each memory; a group is as large as its largest request, rounded up to 64 bytes.
 
-    Sizes have no say in who joins which group, so that a plan for other sizes of the same lifetimes has the same
-    groups. A lifetime with gaps counts from its begin to its end.
+    The groups depend on lifetimes alone, so that they are the same for other sizes. A lifetime with gaps counts from
+    its begin to its end.
     """
     return stacked_plan(problem, "group", groups, align=_ALIGN, kind=lambda request: "")
 
 
 def groups(requests: Sequence[Request]) -> list[Slot]:
-    """The groups in the order in which they are opened. Of those freed at one time the last request's is the last."""
+    """The groups in the order in which they are opened; a request joins the group that was freed last."""
     order = sorted(range(len(requests)), key=lambda number: (requests[number].live[0][0], number))
     ends = sorted(range(len(requests)), key=lambda number: (requests[number].live[-1][1], number))
     of: dict[int, int] = {}

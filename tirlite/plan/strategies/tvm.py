@@ -1,4 +1,4 @@
-"""Strategy `tvm` hands out slots to requests of one memory as the planner of TVM's StorageRewrite, the baseline.
+"""Strategy `tvm` assigns requests of one memory to slots as the planner of TVM's StorageRewrite does: the baseline.
 
 Source: TVM, storage_rewrite.cc, as it is today: since 2017 slots grow, room is for any kind, and pairs go in place.
 """
@@ -29,13 +29,13 @@ _NEW = {choice: Decision(choice) for choice in (Choice.OPENS, Choice.REGISTER)}
 
 
 def tvm(problem: Problem) -> Plan:
-    """The plan of the ancestor: free storage of the same memory, of 1/16 to 16 times the size.
+    """The plan of TVM: requests take free slots of the same memory, of 1/16 to 16 times their size.
 
-    Constant sizes look first upward from their own size, then downward among storage of their own kind, which is the
-    kind of what opened it. Symbolic ones take whatever symbolic storage of their kind has been free for longest.
-    Lifetimes with gaps count without them. What TVM leaves to registers is not shared: untagged `local` and `warp`
-    memory, handles, and untagged constants of up to 32 bits. Of candidate pairs each is taken in place where the
-    storage of the source is of the kind and the constant size of the destination, or both sizes are symbolic.
+    A constant size takes the next larger slot, else the next smaller one of its own kind, which is the kind of the
+    first request in it. A symbolic size takes the symbolic slot of its kind that has been free for longest. Gaps of
+    lifetimes are ignored. What TVM leaves to registers is not shared: untagged `local` and `warp` memory, handles, and
+    untagged constants of up to 32 bits. A candidate pair is taken in place where the slot of the source has the kind
+    and the constant size of the destination, or both sizes are symbolic.
     """
     pairs = handovers(problem)
     return slot_plan(problem, "tvm", lambda requests: tvm_slots(requests, among(pairs, requests)))
@@ -44,7 +44,7 @@ def tvm(problem: Problem) -> Plan:
 def tvm_slots(
     requests: Sequence[Request], pairs: Sequence[Handover] = (), match_range: int = MATCH_RANGE
 ) -> list[Slot]:
-    """The slots, in the order in which they are opened. With match range 0 storage is taken in place only."""
+    """The slots, in the order in which they are opened. With match range 0 only pairs in place share."""
     scopes = {scope: StorageScope.parse(scope) for scope in dict.fromkeys(request.scope for request in requests)}
     needs = [request.size * 8 if isinstance(request.size, int) else 0 for request in requests]
     registers = [
@@ -91,7 +91,7 @@ def tvm_slots(
 
 @record(frozen=False)
 class _FreeSlots:
-    """Constant ones by size in bits and then by when they became free, of all kinds and of each; and symbolic ones."""
+    """Free slots: constant ones of all kinds and of each kind, by bits and time of release; and symbolic ones."""
 
     match_range: int
     constant: list[_Free] = field(default_factory=list)
@@ -131,7 +131,7 @@ class _FreeSlots:
 
 
 class _InPlace:
-    """Which requests have taken the place of which, so far; the storage of those `handed_on` is another's by now."""
+    """The pairs taken in place so far; the slots of sources in `handed_on` belong to their destinations."""
 
     def __init__(self, requests: Sequence[Request], pairs: Sequence[Handover], registers: Sequence[bool]) -> None:
         number = {request.id: index for index, request in enumerate(requests)} if pairs else {}
@@ -145,7 +145,7 @@ class _InPlace:
         self.handed_on: set[int] = set()
 
     def source(self, index: int, is_alike: Callable[[int, int], bool]) -> int | None:
-        """Whose place the request of this number takes, if any; of those of which `is_alike` holds."""
+        """The source whose place this request takes, among those for which `is_alike` holds; None if there is none."""
         for source, (low, high) in self._candidates.get(index, ()):
             if source in self.handed_on or not is_alike(source, index):
                 continue
@@ -157,13 +157,13 @@ class _InPlace:
 
 
 def _events(requests: Sequence[Request]) -> Iterator[tuple[int, bool]]:
-    """(index, born) in order of time, up to the last birth.
+    """(number of a request, whether it is born or else ends) in order of time, up to the last birth.
 
-    At one time ends come before births, and ties are in the order of requests.
+    Ends come before births at the same time; ties are in the order of the requests.
     """
     count = len(requests)
     last = max((request.live[0][0] for request in requests), default=0)
-    # The times are put first, then the births after the ends, in one number: it sorts much faster than a tuple.
+    # Time, kind and number packed into one integer sort much faster than a tuple.
     events = [(2 * request.live[0][0] + 1) * count + index for index, request in enumerate(requests)]
     events += [
         2 * request.live[-1][1] * count + index for index, request in enumerate(requests) if request.live[-1][1] <= last

@@ -1,7 +1,7 @@
-"""Packs an instance by a series of brief searches with preferences, and returns the offsets of least height.
+"""Packs an instance by a series of brief searches with restarts, and returns the lowest offsets found.
 
-A search that does not succeed soon seldom succeeds at all, so each is brief, and the next one prefers the blocks that
-those before it left over.
+A search that does not succeed soon seldom succeeds at all; so each is brief, and the next one prefers the buffers that
+those before it did not place.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from tirlite.record import record
 
 # The most searches.
 _SEARCHES = 200
-# Searches from one start, each with what was left over preferred more, by up to this factor; and the seed of that.
+# Searches from one start; the factor by which buffers left over gain in weight, at most; and the seed of that.
 _CHAIN, _FORWARD, _SEED = 3, 1.5, 2_917
-# By how much the start of a chain is disturbed, at most, once each key has been taken as it is.
+# By how much the weights at a start are disturbed, at most, once each key has been tried as it is.
 _NOISE = 0.2
-# Where best and failed are closer than this part of the distance from the best to the least, it starts anew.
+# If the best is closer to what failed than this part of its distance to the least, failures are forgotten.
 _STEPS = 4
 
 
 @record(frozen=False)
 class Brief:
-    """Searches of an instance, whose buffers are preferred by each of the `weights` in turn.
+    """Searches of an instance, which order its buffers by each of the `weights` in turn.
 
-    Each has `depth` nodes for each buffer; after as many failures as `patience` says another capacity is tried. `work`
-    is what is left for all searches, in nodes times buffers.
+    Each has `depth` nodes per buffer; after `patience` failures another capacity is tried. `work` is what is left for
+    all searches, in nodes times buffers.
     """
 
     instance: Instance
@@ -42,10 +42,10 @@ class Brief:
     def lowest(
         self, engine: Engine, least: int, first: int, goal: int, below: int | None = None
     ) -> tuple[list[int], int] | None:
-        """Offsets of the buffers and the height that they need, or None, all in units.
+        """Offsets of the buffers and their height, in units; or None.
 
-        They need `least` at least; `goal` is low enough, `first` is the capacity to begin with, and what needs as much
-        as `below` is of no use.
+        `least` is a lower bound of the height, `first` the capacity to begin with, and `goal` low enough; the height is
+        less than `below`.
         """
         instance = self.instance
         if (sum(instance.sizes) + sum(instance.aligns) + max(instance.nets)) * instance.unit > engine.largest:
@@ -75,7 +75,7 @@ class Brief:
 
 @record(frozen=False)
 class _Ladder:
-    """The capacity to try: halfway from the best packing down to `least`, or to what has failed often."""
+    """The capacity to try: halfway between the best packing and `least`, or a capacity that failed often."""
 
     patience: int
     least: int
@@ -99,7 +99,7 @@ class _Ladder:
         if self.best is None:
             self.capacity += self.capacity - self.least + 1
             return
-        # What has failed may succeed yet.
+        # It may have failed by chance.
         if (self.best - self.failed) * _STEPS < self.best - self.least:
             self.failed = self.least
         self.capacity = (max(self.failed, self.least) + self.best) // 2
@@ -107,7 +107,7 @@ class _Ladder:
 
 @record(frozen=False)
 class _Wheel:
-    """Orders of preference by several keys in turn; what a search leaves over moves forward.
+    """Orders of buffers by several keys in turn; those that a search does not place gain in weight.
 
     Source: Joslin and Clements, Squeaky Wheel Optimization (1999).
     """
@@ -118,7 +118,7 @@ class _Wheel:
     noise: Random = field(default_factory=lambda: Random(_SEED))
 
     def order(self) -> list[int]:
-        """The blocks, those first that are preferred."""
+        """The buffers, those of the largest weight first."""
         if self.turns % _CHAIN == 0:
             key = self.keys[self.turns // _CHAIN % len(self.keys)]
             is_first = self.turns < _CHAIN * len(self.keys)
@@ -127,7 +127,7 @@ class _Wheel:
         return sorted(range(len(self.weights)), key=lambda c: (-self.weights[c], c))
 
     def turn(self, cells: Cells) -> None:
-        """Prefers more what was not placed."""
+        """Raises the weight of each buffer that was not placed."""
         for c, weight in enumerate(self.weights):
             if cells.placed[c] < 0:
                 self.weights[c] = weight * self.noise.uniform(1, _FORWARD)

@@ -1,8 +1,8 @@
-"""Fills the terrain until all blocks have offsets: always at the lowest stretch of the skyline.
+"""Places blocks always at the lowest stretch of the skyline: the fill.
 
-Of the blocks that fit into a stretch, those go first that are live where the most is still to be placed, and of these
-the one of highest rank. If no block that is live there fits, the stretch is raised to the lower of its sides: that room
-is lost. A block next to which too much room would be lost lets others go first.
+Of the blocks that fit into a stretch, it takes those that are live where the most is still to be placed, and of these
+the one of highest rank. If no block that is live there fits, the stretch is raised to the lower of its neighbours, and
+that room is lost. A block beside which too much room would be lost waits for others.
 """
 
 from __future__ import annotations
@@ -64,10 +64,7 @@ def find_block(s: Terrain, start: int, section: int, high: int, below: int) -> N
 
 
 def find_last_end(s: Terrain, low: int, section: int) -> None:
-    """Finds the last section in which blocks that are born in or after `low` have all ended that end by `section`.
-
-    That is `low` if there are none.
-    """
+    """Finds the last end of blocks that are born in or after `low` and end by `section`; `low` if there are none."""
     nearest, farthest, stack, state = s.nearest, s.farthest, s.stack, s.state
     leaves = state[LEAVES]
     last = low
@@ -136,7 +133,7 @@ def find_most(s: Terrain, low: int, high: int) -> None:
 
 
 def cover(s: Terrain, start: int, stop: int) -> None:
-    """Puts on the stack the fewest nodes of a tree that have the leaves from `start` to `stop` below them."""
+    """Puts the fewest nodes of a tree on the stack that cover its leaves from `start` to `stop`."""
     stack = s.stack
     left = start
     right = stop
@@ -156,9 +153,9 @@ def cover(s: Terrain, start: int, stop: int) -> None:
 
 
 def fill(s: Terrain, capacity: int, choices: int) -> None:
-    """Places all blocks, each as one of this many `choices`, so that they come to end by `capacity` if that can be.
+    """Places all blocks, each the best of this many `choices`, to end by `capacity` if possible.
 
-    Where it takes more work than there is, blocks are left over.
+    If it takes more work than there is, blocks are left over.
     """
     lowest, state = s.lowest, s.state
     while state[LEFT] > 0 and state[WORK] > 0:
@@ -193,11 +190,11 @@ def fill(s: Terrain, capacity: int, choices: int) -> None:
 
 
 def choose(s: Terrain, low: int, height: int, capacity: int, choices: int) -> None:
-    """Finds the block that goes next of those that fit into a stretch, and where it lives; or -1, and what fits none.
+    """Finds the next block for a stretch, and its sections; or -1, and sections that no block fits into.
 
-    It lives where the most is still to be placed. What is beside a block and can be filled no more is lost up to the
-    lower of its sides. The first of some blocks of highest rank beside which nothing goes beyond `capacity` for that is
-    taken, or the one with the least.
+    The block is live where the most is still to be placed. Sections beside it that no other block fits into are lost up
+    to the lower of their neighbours. Of some blocks of highest rank, it takes the first that makes nothing end above
+    `capacity` in that way, or else the one that makes the least.
     """
     state = s.state
     high = s.end[low]
@@ -242,7 +239,7 @@ def choose(s: Terrain, low: int, height: int, capacity: int, choices: int) -> No
 
 
 def left_side(s: Terrain, low: int, most: int) -> None:
-    """Finds the height of what is on the left of a stretch, `most` if that is lower or there is nothing."""
+    """Finds the height on the left of a stretch, at most `most`, which it is where there is nothing."""
     state = s.state
     state[FOUND] = most
     if low > 0:
@@ -258,7 +255,7 @@ def right_side(s: Terrain, high: int, most: int) -> None:
 
 
 def take(s: Terrain, c: int) -> None:
-    """Takes a block that has its place out of the trees."""
+    """Removes a block that is placed from the trees."""
     best, nearest, farthest, rest, more, state = s.best, s.nearest, s.farthest, s.rest, s.more, s.state
     state[LEFT] = state[LEFT] - 1
     node = state[LEAVES] + c
@@ -277,7 +274,7 @@ def take(s: Terrain, c: int) -> None:
     rest[left] = rest[left] - size
     if left < right:
         rest[right] = rest[right] - size
-    # On the way up whole subtrees between the two ends are lowered at once.
+    # On the way up, whole subtrees between the two ends are lowered at once.
     while left > 1:
         if right - left > 1:
             if left % 2 == 0:
@@ -294,7 +291,7 @@ def take(s: Terrain, c: int) -> None:
 
 
 def put(s: Terrain, first: int, last: int, level: int) -> None:
-    """Makes sections a stretch, one with its neighbours of the same level."""
+    """Makes sections a stretch, joined with neighbours of the same level."""
     end, begin, lowest = s.end, s.begin, s.lowest
     leaves = s.state[SECTIONS]
     low = first
@@ -309,7 +306,7 @@ def put(s: Terrain, first: int, last: int, level: int) -> None:
 
 
 def part(s: Terrain, low: int, high: int, level: int) -> None:
-    """Makes sections from `low` to `high` a stretch of this level, if there are any."""
+    """Makes the sections from `low` to `high`, if any, a stretch of this level."""
     if low < high:
         s.end[low] = high
         s.begin[high] = low
@@ -327,21 +324,21 @@ def mark(s: Terrain, section: int, level: int) -> None:
         node = node // 2
 
 
-# Ranks are lives times sizes to these powers; further runs disturb the best of them by up to this factor.
+# Scores are lives times sizes to these powers; further runs disturb the best of them by up to this factor.
 _POWERS = (0.25, 0.0, 1.0, 0.5)
 _NOISE, _SEED = 0.8, 6_121
-# What may be over the floor, as parts of it: runs take them in turn.
+# By how much the capacity is above the floor, as parts of it, in turn.
 _OVER = (0.005, 0.02, 0.01)
-# Blocks that are looked at beside what they would leave unfilled, before one is placed.
+# Blocks that are compared by the room that they would lose, before one is placed.
 _CHOICES = 8
-# Nodes of trees that may be looked at, by block.
+# Nodes of trees that may be looked at, per block.
 _WORK = 20_000
-# Ranks that are equal are told apart in an order that has nothing to do with time, so that stretches are halved.
+# Ties of scores are broken in an order unrelated to time, so that stretches are divided about in the middle.
 _SCATTER = 2_654_435_761
 
 
 def fillings(blocks: Sequence[Block], engine: Engine, runs: int) -> Iterator[list[int]]:
-    """Offsets of blocks without fixed ones, by this many runs; none where numbers are too large."""
+    """Offsets of blocks without fixed offsets, by this many runs; none where numbers are too large."""
     import numpy as np
 
     most = max((max(-block.low, block.high) for block in blocks), default=0)
@@ -371,7 +368,7 @@ def fillings(blocks: Sequence[Block], engine: Engine, runs: int) -> Iterator[lis
 def filled(times: Times, score: npt.NDArray[np.float64], load: Row, capacity: int, engine: Engine) -> Row | None:
     """The offsets of one run, in which the highest scores go first; None where it takes too long.
 
-    `load` are bytes in each section, those of the blocks or more, that show where the most is to be placed.
+    `load` are the bytes to be placed in each section, of these blocks and perhaps of others.
     """
     import numpy as np
 

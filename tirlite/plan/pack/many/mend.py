@@ -1,8 +1,8 @@
-"""Repairs the offsets of many blocks, place by place, so that fewer stand out above the floor.
+"""Repairs a packing of many blocks where it is highest, time by time.
 
 Among very many short-lived blocks the load is highest at a few times only, and a packing is too high only there. The
-blocks live at such a time are packed again by brief searches, as if there were no others; and then the blocks between
-these and all that stay where they are, on either side, where there is room to spare.
+blocks that are live at such a time, the core, are packed again by brief searches, as if there were no others; and then
+the blocks in a ring on either side, between the core and all blocks that stay where they are.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     Row = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
 
-# Cores of a place, and the rings around them, in blocks born before it, and after it, by block that lives there.
+# The reach of cores and of their rings: blocks born before and after the highest block, per block that is live with it.
 _REACHES = ((1, 6), (1, 10), (2, 12))
-# More blocks than this, or more pairs of them that live together, are not packed anew.
+# The most blocks, and pairs of them that are live together, that are packed anew.
 _MOST, _PAIRS = 4_000, 1_000_000
-# Nodes of one search by block, and nodes times blocks of the searches of one part.
+# Nodes of a search per block; failures before another capacity; nodes times blocks for one core or side of a ring.
 _DEPTH, _PATIENCE, _PART = 5, 2, 15_000_000
-# To prepare a search takes for each block as long as this many nodes times blocks.
+# Nodes times blocks that preparing a search counts for, per block.
 _OWN = 20_000
 
 
 def mended(
     blocks: Sequence[Block], offsets: Sequence[int], goal: int, engine: Engine, work: int
 ) -> Iterator[list[int]]:
-    """Ever lower offsets with as little as can be above `goal`, the highest place first.
+    """Offsets with ever less above `goal`: each time, the highest block is lowered.
 
-    Ends where a place comes no lower, and once this many nodes times blocks are used up.
+    Ends where that fails, and once `work` nodes times blocks are used up.
     """
     import numpy as np
 
@@ -58,8 +58,8 @@ class _Period(NamedTuple):
 
 @record(frozen=False)
 class _Scene:
-    """Blocks by number, when they live, where they lie, and their births in order; by point in time at which some block
-    is born or dies, in order, the bytes that live from then on; and the work that is left.
+    """Blocks with their lifetimes, sizes and offsets; their births in order; the `times` of births and deaths in order,
+    with the bytes that are live from each of them on; and the work that is left.
     """
 
     blocks: Sequence[Block]
@@ -90,7 +90,7 @@ class _Scene:
         return self.offset + self.size
 
     def lower(self, worst: int, goal: int, engine: Engine) -> bool:
-        """Packs anew what lives around a block that stands out; whether that made it lower."""
+        """Packs anew the blocks around the highest one; whether that made them lower."""
         before = self.offset
         for near, far in _REACHES:
             self.offset = before.copy()
@@ -102,7 +102,7 @@ class _Scene:
         return False
 
     def _are_packed(self, core: _Period, ring: _Period, bar: int, top: int, engine: Engine) -> bool:
-        """Packs a core anew, and the parts of a ring on either side of it; whether all that needs less than `top`."""
+        """Packs a core anew, and the ring on either side of it; whether all of that ends below `top`."""
         is_free = (self.low >= ring.low) & (self.high <= ring.high)
         for part in (core, _Period(ring.low, core.low), _Period(core.high, ring.high)):
             is_inside = (self.low < part.high) & (self.high > part.low) & (self.size > 0)
@@ -114,9 +114,9 @@ class _Scene:
         return True
 
     def _packed(self, part: _Period, inside: Mask, free: Mask, bar: int, top: int, engine: Engine) -> int | None:
-        """Packs anew what is free of that inside a part of time, up to `bar` if that can be, else to less than `top`.
+        """Packs anew the free blocks of those inside a period, up to `bar` if possible, and below `top` in any case.
 
-        The height that this needs, or None where nothing is found.
+        Returns the height, or None where no packing is found.
         """
         import numpy as np
 
@@ -143,7 +143,7 @@ class _Scene:
         return found[1] * unit
 
     def _around(self, worst: int, reach: int) -> _Period:
-        """The time around a block, at whose ends little is live."""
+        """A period around a block, at whose ends little is live."""
         import numpy as np
 
         low, high = int(self.low[worst]), int(self.high[worst])
@@ -157,14 +157,14 @@ class _Scene:
         return _Period(start, stop)
 
     def _least(self, low: int, high: int) -> int:
-        """The time from `low` to `high` before which the least is live. Some block is born before that."""
+        """The time from `low` to `high` just before which the least is live; some block is born before it."""
         import numpy as np
 
         first, last = np.searchsorted(self.times, [low, high], "right")
         return int(self.times[max(first - 1, 1) + int(self.load[max(first - 2, 0) : max(last - 1, 1)].argmin())])
 
     def _within(self, part: _Period, number: int, *, is_free: bool) -> Block:
-        """What of a block lies in a part of time."""
+        """The part of a block in a period; unless it is free, it keeps its offset."""
         block = self.blocks[number]
         pieces = [
             Piece(max(low, part.low), min(high, part.high), size)

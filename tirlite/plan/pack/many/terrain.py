@@ -1,7 +1,7 @@
-"""Makes the terrain of blocks: the arrays of integers that filling from below reads and writes.
+"""Makes the arrays of integers that the fill reads and writes: the terrain.
 
-The rules (`lookup`, `fill`) are written in the part of Python that is also kernel language, as those of
-`plan.search` are: they run as they are, and compiled.
+The rules of the fill are written in the part of Python that is also kernel language, as those of `plan.search` are:
+they run as they are, and compiled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LEFT, WORK, LEAVES, SECTIONS, FOUND, MOST, COUNT, FIRST, LAST = range(9)
 STATE_CELLS = 9
 
-# No block ends so late, and no stretch is so high.
+# Later than all ends of blocks, and higher than all stretches.
 FAR = 1 << 62
 # Nodes of a tree that wait at once: two at each of its levels.
 _STACK = 256
@@ -31,11 +31,10 @@ _STACK = 256
 
 @record
 class Times:
-    """Blocks in the order of their birth, over sections: `order` are their numbers; blocks of no size are left out.
+    """Blocks in order of birth, over sections; `order` are their numbers. Blocks of 0 bytes are left out.
 
-    A section stands for a set of blocks that live together and that no other such set contains. A block lives from its
-    section `low` to the one before `high`, also during its gaps, and for `life` points of time; `load` are the bytes
-    that live in each section.
+    A section is a maximal set of blocks that are live together. A block is live in the sections from `low` to before
+    `high`, gaps included, and for `life` points of time; `load` are the bytes that are live in each section.
     """
 
     order: Row
@@ -48,7 +47,7 @@ class Times:
 
     @classmethod
     def of(cls, blocks: Sequence[Block]) -> Times:
-        """As `blocks.sections_of`, in a fraction of its time and memory. No block has a fixed offset."""
+        """As `blocks.sections_of`, with a fraction of its time and memory. No block has a fixed offset."""
         import numpy as np
 
         births = np.array([block.pieces[0].low for block in blocks], np.int64)
@@ -66,14 +65,14 @@ class Times:
         return cls(order, low, high, deaths - births, sizes, align, live_bytes(low, high, sizes, len(closings)))
 
     def some(self, inside: Row) -> Times:
-        """Those blocks at these places in the order, over the same sections."""
+        """The blocks at these places in the order, over the same sections."""
         low, high, size = self.low[inside], self.high[inside], self.size[inside]
         load = live_bytes(low, high, size, len(self.load))
         return Times(self.order[inside], low, high, self.life[inside], size, self.align[inside], load)
 
 
 def live_bytes(low: Row, high: Row, size: Row, count: int) -> Row:
-    """The bytes that live in each of `count` sections."""
+    """The bytes that are live in each of `count` sections."""
     import numpy as np
 
     change = np.zeros(count + 1, np.int64)
@@ -84,10 +83,10 @@ def live_bytes(low: Row, high: Row, size: Row, count: int) -> Row:
 
 @record(frozen=False)
 class Terrain:
-    """The arrays of one fill. A tree over n leaves has its root at 1, and below node i the nodes 2i and 2i+1.
+    """The arrays of one fill. The root of a tree is node 1, and the children of node i are the nodes 2i and 2i+1.
 
-    The skyline consists of stretches of sections at one height. Of the blocks that are not placed those fit into a
-    stretch that are born and die in it.
+    The skyline consists of stretches of sections at one height. A block fits into a stretch if it is born and dies in
+    it.
     """
 
     # By block, in order of birth: its sections, size and alignment, its rank, of which the highest goes first, and the
@@ -117,10 +116,10 @@ class Terrain:
 
     @classmethod
     def of(cls, times: Times, rank: Row, rest: Row, work: int) -> Terrain:
-        """Blocks of these ranks, all different, on flat ground.
+        """Blocks of these ranks, all different, before any is placed.
 
-        `rest` are the bytes that count as not placed in each section, no fewer than those of the blocks. `work` is how
-        many nodes of trees may be looked at.
+        `rest` are the bytes that count as not placed in each section, no fewer than those of the blocks. `work` is the
+        number of nodes of trees that may be looked at.
         """
         import numpy as np
 
@@ -155,12 +154,12 @@ class Terrain:
 
 
 def _leaves(count: int) -> int:
-    """A power of two that is no less than `count`."""
+    """The least power of two that is no less than `count`."""
     return 1 << max(count - 1, 0).bit_length()
 
 
 def _tree(values: Row, leaves: int, nothing: int, of: np.ufunc) -> Row:
-    """A tree over values, in which each node holds the `of` of those below it."""
+    """A tree over values, in which each node holds `of` its children; missing leaves hold `nothing`."""
     import numpy as np
 
     tree = np.full(2 * leaves, nothing, np.int64)

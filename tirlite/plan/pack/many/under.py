@@ -1,9 +1,8 @@
 """Packs very many blocks: the many small ones hang from the top, and a search places the few largest below them.
 
-In large problems a few blocks make up most of the load, and their layout decides; the many small ones fill any shape,
-so they are swept, or filled in, from the top. The search of `plan.search` places the large ones below: it knows what is
-still to be placed where, and backtracks where that does not fit. A search that does not succeed soon seldom succeeds at
-all, so each is brief, and the next one prefers the blocks that those before it left over.
+In large problems a few blocks make up most of the load, and their layout decides. The many small ones fit into any
+shape, so they are swept, or filled in, from the top down. Brief searches place the large ones below: a search knows
+what is still to be placed where, and backtracks where that does not fit.
 """
 
 from __future__ import annotations
@@ -20,14 +19,16 @@ from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance, overlaps, whole
 from tirlite.record import record, replace
 
-# Of more sections than this with too many bytes, none is looked at.
+# The most sections with too many bytes that are relieved.
 _CROWDED = 64
 
 
 @record
 class Hung:
-    """The numbers of large blocks, of those that hang, and of those that wait; how far below the top each that hangs
-    begins, how deep they reach in each section, and the bytes in each that are kept for them and for those that wait.
+    """Blocks in three groups: `large` ones, small ones that hang, `numbers`, and small ones placed last, `waiting`.
+
+    `drops` are the distances from the top to the bottoms of those that hang, `depth` how far down these reach in each
+    section, and `taken` the bytes in each section that are kept for those that hang or wait.
     """
 
     blocks: Sequence[Block]
@@ -43,7 +44,7 @@ class Hung:
     def of(
         cls, blocks: Sequence[Block], sections: Sections, large: Iterable[int], engine: Engine | None = None
     ) -> Hung:
-        """All blocks but the large ones, swept, or filled in if there is an engine. None has a fixed offset."""
+        """Hangs all but the large blocks by a sweep, or by the fill if there is an engine. None has a fixed offset."""
         taken = dict.fromkeys(sorted(large))
         small = [number for number in range(len(blocks)) if number not in taken]
         whole = [_rounded(block) for block in blocks]
@@ -56,14 +57,14 @@ class Hung:
 
     @property
     def heights(self) -> list[int]:
-        """For each section the bytes of the large blocks there, and of what is taken above them."""
+        """For each section, the bytes of the large blocks and those that are taken above them."""
         return [live + taken for live, taken in zip(live_bytes(self.sections, self.large), self.taken, strict=True)]
 
     def shortened(self, most: int) -> Hung:
-        """With those waiting that hang lowest in sections that need more than `most` bytes.
+        """Lets the lowest-hanging blocks wait in sections that need more than `most` bytes.
 
-        It is holes in what hangs that are too much there, so the fewer hang the less is too much. As a rule there are
-        few such sections; where there are many, or more would wait than are large, all is left as it is.
+        Holes between blocks that hang cause the excess, so that fewer of them leave fewer holes. Nothing changes where
+        there are many such sections, or more blocks would wait than are large.
         """
         heights, spans, drops = self.heights, self.sections.spans, dict(zip(self.numbers, self.drops, strict=True))
         crowded = [section for section, height in enumerate(heights) if height > most]
@@ -87,7 +88,7 @@ class Hung:
         return replace(self, numbers=kept, drops=left, depth=depth, taken=taken, waiting=sorted(out))
 
     def offsets(self, bottoms: Sequence[int], top: int) -> list[int]:
-        """Offsets of all blocks where the large ones lie so, and reach up to `top` with what hangs above them."""
+        """Offsets of all blocks, given those of the large ones and the height `top` with what hangs above them."""
         unit = max(block.align for block in self.blocks)
         end = -(-max(top, max(self.depth)) // unit) * unit
         offsets = [0] * len(self.blocks)
@@ -99,7 +100,7 @@ class Hung:
 
 
 def _rounded(block: Block) -> Block:
-    """The block with sizes that keep what follows it aligned, also upside down."""
+    """The block with sizes rounded up so that its neighbour is aligned, also upside down."""
     if block.align == 1:
         return block
     pieces = (Piece(low, high, -(-size // block.align) * block.align) for low, high, size in block.pieces)
@@ -107,7 +108,7 @@ def _rounded(block: Block) -> Block:
 
 
 def live_bytes(sections: Sections, numbers: Iterable[int]) -> Iterator[int]:
-    """The bytes of some blocks in each section."""
+    """The bytes of some blocks that are live in each section."""
     change = [0] * (len(sections.load) + 1)
     for number in numbers:
         for low, high, size in sections.spans[number]:
@@ -117,7 +118,7 @@ def live_bytes(sections: Sections, numbers: Iterable[int]) -> Iterator[int]:
 
 
 def _packed(blocks: Sequence[Block], small: Sequence[int], engine: Engine) -> list[int] | None:
-    """Offsets of small blocks by the fill, those first that live where the most lives of all; None if it takes long."""
+    """Offsets of small blocks by the fill, the longest-lived first; None where it takes too long."""
     import numpy as np
 
     times = Times.of(blocks)
@@ -134,7 +135,7 @@ def _packed(blocks: Sequence[Block], small: Sequence[int], engine: Engine) -> li
 
 
 def _depth(sections: Sections, numbers: Sequence[int], drops: Sequence[int]) -> list[int]:
-    """How deep what hangs reaches in each section."""
+    """How far down the hanging blocks reach in each section."""
     import numpy as np
 
     depth = np.zeros(len(sections.load), np.int64)
@@ -145,7 +146,7 @@ def _depth(sections: Sections, numbers: Sequence[int], drops: Sequence[int]) -> 
 
 
 def _filled(blocks: Sequence[Block], offsets: Sequence[int], waiting: Sequence[int]) -> list[int]:
-    """The offsets, with those of blocks that wait: each, the longest-lived first, in the lowest room left for it."""
+    """Places the waiting blocks by first fit, the longest-lived first."""
     import numpy as np
 
     pieces = [(low, high, number) for number, block in enumerate(blocks) for low, high, size in block.pieces if size]
@@ -168,39 +169,39 @@ def _filled(blocks: Sequence[Block], offsets: Sequence[int], waiting: Sequence[i
     return [int(offset) for offset in bottoms]
 
 
-# Of this many blocks one is large, up to this many, unless these meet more often than this.
+# One in _PART blocks is large, at most _LARGE, unless more than _PAIRS pairs of these are live together.
 _PART, _LARGE, _PAIRS = 20, 3_000, 1_000_000
-# Large blocks stand out that make up this part of the most that is live.
+# Large blocks stand out if they make up this part of the most that is live.
 _OUTSTANDING = 0.75
-# Where large blocks and what hangs above them need more than this part over the floor, some of that waits.
+# Where large blocks and what hangs above them are over the floor by more than this part, some small ones wait.
 _HOLES = 0.006
-# Where large blocks and what hangs above them come no closer to the floor than by this part of it, nothing is tried.
+# If large blocks and what hangs above them cannot come within this part of the floor, nothing is tried.
 _CLOSE = 0.02
-# So close to the floor is close enough, for the search, and to try no other way of hanging.
+# Parts of the floor within which the search ends, and no other way of hanging is tried.
 _GOOD, _NEAR = 0.002, 0.01
-# So close to the least that hangs in one way is close enough, too.
+# The search ends as well within this part of the least that a way of hanging allows.
 _DONE = 0.001
-# Nodes of one search by block; nodes times blocks of all, some two seconds of compiled code.
+# Nodes of a search per block; nodes times blocks of all, some two seconds of compiled code.
 _DEPTH, _WORK = 1.5, 320_000_000
-# The first capacity is this part above the least that can be reached; after this many failures another is tried.
+# By what part the first capacity is above the least; the failures before another capacity is tried.
 _FIRST, _PATIENCE = 0.014, 6
 
 
 def stands_out(blocks: Sequence[Block], sections: Sections) -> bool:
-    """Whether few large blocks that are live together make up most of what is live."""
+    """Whether a few large blocks that are live together make up most of the load."""
     ranked = sorted(range(len(blocks)), key=lambda i: (-blocks[i].size, i))
     return max(live_bytes(sections, ranked[: len(blocks) // _PART]), default=0) >= sections.floor * _OUTSTANDING
 
 
 def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> list[int] | None:
-    """Offsets of blocks without fixed ones; None where this is no way to come close to the floor."""
+    """Offsets of blocks without fixed offsets; None where they cannot come close to the floor in this way."""
     ranked = sorted((i for i, block in enumerate(blocks) if block.size), key=lambda i: (-blocks[i].size, i))
     large = ranked[: min(len(blocks) // _PART, _LARGE)]
     if not large:
         return None
     best: list[int] | None = None
     fillers = (None, engine)
-    # What is filled in is lower where most is live, and what is swept is elsewhere; which helps more is seen only then.
+    # The fill is lower where the most is live, the sweep elsewhere: which of the two helps more is not known before.
     for filler in fillers:
         hung = Hung.of(blocks, sections, large, filler).shortened(int(sections.floor * (1 + _HOLES)))
         beneath = _Beneath.of(hung)
@@ -218,9 +219,9 @@ def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> list[i
 
 @record
 class _Beneath:
-    """Large blocks as an instance in which each reaches up to the top with what hangs above it.
+    """An instance of the large blocks, in which each reaches up to the top with what hangs above it.
 
-    `least` are the bytes that they need with that, at least. `weights` say how much each is preferred, in several ways.
+    `least` is a lower bound of the bytes. `weights` are keys by which searches order the blocks.
     """
 
     instance: Instance
@@ -229,9 +230,9 @@ class _Beneath:
 
     @classmethod
     def of(cls, hung: Hung) -> _Beneath | None:
-        """None where there are too many pairs of large blocks that live together.
+        """None where too many pairs of large blocks are live together.
 
-        Those are preferred that live long, in sections of all blocks or of these, and where most is live.
+        The weights are lifetimes, in sections of all blocks or of these; and lifetimes times the load.
         """
         blocks = [hung.blocks[number] for number in hung.large]
         spans = [hung.sections.spans[number] for number in hung.large]
@@ -255,7 +256,7 @@ class _Beneath:
         return cls(instance, max(hung.heights), (widths, narrow, loaded))
 
     def lowest(self, engine: Engine, goal: int, work: int) -> tuple[list[int], int] | None:
-        """Offsets of the blocks, and the bytes that they need with what hangs above them; `goal` is low enough."""
+        """Offsets of the blocks, and the total with what hangs above them; `goal` is low enough."""
         unit = self.instance.unit
         brief = Brief(self.instance, self.weights, _DEPTH, _PATIENCE, work)
         found = brief.lowest(engine, -(-self.least // unit), int(self.least * (1 + _FIRST)) // unit, goal // unit)
@@ -263,11 +264,11 @@ class _Beneath:
 
 
 def _most(values: Sequence[int], rows: Sequence[Piece]) -> int:
-    """The largest value where a block lives."""
+    """The largest value in the sections of a block."""
     return max(max(values[low:high]) for low, high, _ in rows)
 
 
 def _shared(depth: Sequence[int], spans: Sequence[Sequence[Piece]]) -> int:
-    """How deep that hangs which is above all these blocks at one time, at which all of them live; 0 if unknown."""
+    """How far down blocks hang at a time when all these blocks are live; 0 if that is not known."""
     low, high = max(rows[0].low for rows in spans), min(rows[-1].high for rows in spans)
     return max(depth[low:high]) if low < high and all(len(rows) == 1 for rows in spans) else 0

@@ -20,7 +20,7 @@ from tirlite.sizes.extrema import maximum_of_all
 if TYPE_CHECKING:
     from tirlite.plan.pack.symbolic.vectors import Values, Vectors
 
-# Sizes of which an offset is the maximum; an order that needs more is given up.
+# The most sizes that an offset is the maximum of; an order that needs more is given up.
 _WIDEST = 12
 
 # The maximum of some sizes, none of which is proved to be at most another.
@@ -45,14 +45,14 @@ class Tower:
 
 @record
 class Stack:
-    """The offset of each tower, and the bytes of all."""
+    """The offset of each tower, and the total size."""
 
     offsets: tuple[Size, ...]
     total: Size
 
 
 def stack(towers: Sequence[Tower], count: int, order: Iterable[int], compare: Order) -> Stack | None:
-    """The towers over `count` sections, stacked in an order; None where some offset depends on too many sizes."""
+    """The towers over `count` sections, stacked in an order; None where an offset depends on too many sizes."""
     tops: list[tuple[int, Size] | None] = [None] * count
     ends: dict[tuple[int, Size], Height] = {}
     offsets: list[Height] = [(0,)] * len(towers)
@@ -79,7 +79,7 @@ def _size(height: Height) -> Size:
 
 
 def _highest(sizes: Iterable[Size], compare: Order) -> Height:
-    """The sizes that are not proved to be at most another one, the largest at middling values first."""
+    """The sizes that are not proved to be at most another one, the largest at the first binding first."""
     kept: list[Size] = []
     for size in sorted(dict.fromkeys(sizes), key=compare.values, reverse=True):
         if not any(compare.fits(size, other) for other in kept):
@@ -88,34 +88,33 @@ def _highest(sizes: Iterable[Size], compare: Order) -> Height:
     return tuple(kept)
 
 
-# Groups, and sections that they live in, beyond which only multiples of one size are packed.
+# The most groups, and sections of all groups, unless all sizes are multiples of one.
 _MANY = 3000
 _CROWD = 300_000
-# Sums that a proof of one height below another may look into. Of sums of many products most proofs fail, and use up
-# what they have; what is proved there takes a few.
+# The budget of a proof that one height is at most another. Of long sums most proofs fail and use up their budget, while
+# those that succeed take a few steps.
 _SEARCHED = 8
-# Orders that are worked out for all values of the dims.
+# The best orders, which are stacked for all values of the dims.
 _TRIES = 3
-# Sizes of which an offset may be the maximum, for each time that orders are sought: again where those found may need
-# more than the slots.
+# The most sizes that an offset is the maximum of, in each turn of the search for orders: there is another turn where
+# those found may need more bytes than the slots.
 _WIDE = (12, 20, 32, 32)
-# Pieces of groups, and sections that they live in, beyond which no other order than that of the slots is looked for.
+# The most pieces of groups, and sections of all groups, for which other orders than that of the slots are tried.
 _SEVERAL, _LOOSE = 2000, 100_000
-# What bytes count for there when sizes are merged, beside bytes at a binding.
+# The weight of bytes in columns of a later turn, when vectors are merged.
 _DEAR = 8.0
-# Looks at groups that are packed as numbers, to find out what they cost.
+# Looks at groups that are packed as numbers to estimate their cost.
 _NEARBY = 2_000
-# Bindings at which orders are tried, beside the samples: half as many again have values up to this.
+# Bindings at which orders are tried, beside the samples; and the greatest value in half as many more.
 _DRAWN, _SMALL = 32, 12
 
 
 @record
 class Slots:
-    """Storage shared whole: the number of the slot of each group, the sizes that lie in each slot, and whether some
-    lie there in place of one another.
+    """A plan of whole slots: the number of the slot of each group, the sizes in each slot, and whether any pairs are in
+    place there.
 
-    `beside` are, where others than slots should not need less, sizes of that kind: what is needed is the sum of the
-    greatest of each.
+    `beside` are the sizes in the slots of another plan, if any, whose total should not be exceeded either.
     """
 
     ranks: Sequence[int]
@@ -137,13 +136,12 @@ class Slots:
 def pack_groups(
     groups: Sequence[Group], aligns: Sequence[int], whole: Callable[[], Slots], bindings: Sequence[Binding], budget: int
 ) -> Iterator[tuple[Stack, bool]]:
-    """Ways to pack groups of symbolic sizes, the one that seems best first; none where there are too many groups.
+    """Ways to pack groups of symbolic sizes, the most promising first; none where there are too many groups.
 
-    Storage shared whole is asked for unless all sizes are multiples of one.
-
-    With each comes whether it is known to need no more than the slots, at any binding. The groups are stacked in
-    orders that are good at many bindings. The order of the slots comes last: a group then rests on nothing that
-    reaches into its own slot, so it needs no more than they do, unless alignment costs something.
+    With each comes whether it is proved to need no more bytes than the slots, at any binding. The groups are stacked in
+    orders that are good at many bindings. The order of the slots comes last: in it, a group rests on nothing that
+    reaches into its own slot, and needs no more bytes than the slots, unless alignment costs padding. `whole` is called
+    unless all sizes are multiples of one.
     """
     scale = Scale.of((size for group in groups for _, size in group.pieces), max(aligns))
     if scale is not None:
@@ -176,9 +174,9 @@ def pack_groups(
 def layout_cost(
     groups: Sequence[Group], align: int, bindings: Sequence[Binding], floor: Size, moves: int, enough: float
 ) -> float:
-    """What one order of the groups costs at some bindings, over a `floor`: the best that a few moves of each find.
+    """The cost of the best order that a few moves of each group find, at some bindings, relative to a `floor`.
 
-    Where all sizes are multiples of one, it is what they cost packed as numbers.
+    Where all sizes are multiples of one, the cost of packing them as numbers.
     """
     import numpy as np
 
@@ -197,7 +195,7 @@ def layout_cost(
 
 @record
 class _Shape:
-    """What is to be stacked, the bindings at which orders are tried, and what some sizes are the larger of."""
+    """The towers to stack, the bindings at which orders are tried, and the sizes that some sizes are the maximum of."""
 
     towers: Sequence[Tower]
     sections: Sections
@@ -205,14 +203,14 @@ class _Shape:
     larger: Mapping[Size, tuple[Size, ...]]
 
     def trials(self, values: Mapping[Size, Values], slots: Slots, *, is_padded: bool = False) -> Trials:
-        """With the values of all sizes in each column, the bindings first."""
+        """The trials, given the value of each size in each column, the bindings first."""
         import numpy as np
 
         limits = np.array(
             [sum(np.max([values[size] for size in inside], axis=0) for inside in ceiling) for ceiling in slots.ceilings]
         )
         if is_padded:
-            # A product in no slot is one of a size that was rounded up, and not so where plans beside it do not say so.
+            # A product in no slot comes from rounding up: it has no limit.
             limits[1:, len(self.bindings) :] = np.inf
             limits[limits <= 0] = np.inf
         return Trials.of(
@@ -224,7 +222,7 @@ class _Shape:
         )
 
     def padding(self, rounded: Mapping[Size, Vectors], products: Products) -> Padding:
-        """What keeps the towers aligned, where `rounded` has the vectors of each size, rounded up."""
+        """The padding that keeps the towers aligned; `rounded` are the vectors of each size rounded up."""
         moduli = {align: products.moduli(align) for align in {tower.align for tower in self.towers}}
         return Padding(
             [[rounded[span.size] for span in tower.spans] for tower in self.towers],
@@ -233,7 +231,7 @@ class _Shape:
 
 
 def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack, bool]]:
-    """Stacks in the few orders that are best at many bindings."""
+    """Stacks in the best orders found at many bindings."""
     import numpy as np
 
     known = dict.fromkeys(size for ceiling in slots.ceilings for sizes in ceiling for size in sizes)
@@ -250,7 +248,7 @@ def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack
         orders = robust_orders(trials, starts, _TRIES)
         starts += orders
         if products is not None:
-            # Each offset is rounded by itself where nothing is lost by that, but then all may be beyond a proof.
+            # Offsets rounded one by one may be beyond a proof: only where they reach the bound.
             orders = [order for order in orders[:1] if trials.cost(trials.tops(order)) <= ENOUGH]
         for order in orders:
             stacked = stack(shape.towers, len(shape.sections.load), order, compare)
@@ -269,9 +267,10 @@ def _proved(
     options: Mapping[Size, Sequence[Size]],
     padded: Mapping[Size, Sequence[Size]],
 ) -> Iterator[tuple[Stack, bool]]:
-    """The best stack of vectors that is proved to need no more than the slots, else the one that comes nearest to it.
+    """The best stack of vectors that is proved to need no more bytes than the slots, else the one that comes nearest.
 
-    Where the best ones may need more, orders are sought again, with the values of products at which they may in sight.
+    Where the best ones may need more, there is another turn, with more columns: values of the products at which they
+    may.
     """
     import numpy as np
 
@@ -315,7 +314,7 @@ def _proved(
         columns = _new([each / each.max() for each in directions if each.any()], worth)
         worth = np.concatenate([worth, *(each[:, None] for each in columns)], axis=1)
     _, order, fronts = min(best or made, key=lambda each: each[0])
-    # Offsets that are rounded up one by one are nowhere above those of sizes that are.
+    # Offsets that are rounded up one by one are never above those made of sizes that are rounded up.
     compare = Order(shape.bindings, _SEARCHED)
     exact = None if padding is None else stack(shape.towers, len(shape.sections.load), order, compare)
     yield exact or _stack_of(fronts, products), bool(best)
@@ -323,8 +322,8 @@ def _proved(
 
 @record
 class _Stacking:
-    """Blocks whose sizes are vectors, and what products are worth in the columns of trials, the `first` of which are
-    values at bindings or of one product alone.
+    """Blocks whose sizes are vectors, and the values of products in the columns of trials; those before `first` are
+    bindings, or have one product alone.
     """
 
     sections: Sections
@@ -335,26 +334,26 @@ class _Stacking:
     padding: Padding | None
 
     def fronts(self, order: tuple[int, ...], wide: int) -> Fronts:
-        """The blocks stacked in an order, each offset the maximum of `wide` vectors at most."""
+        """The blocks stacked in an order; an offset is the maximum of at most `wide` vectors."""
         prices = self.worth / self.trials.floors
         prices[:, self.first :] *= _DEAR
         return fronts_of(self.sections, self.sizes, order, prices, wide, self.padding)
 
     def cost(self, order: tuple[int, ...], fronts: Fronts) -> float:
-        """What the total costs in the columns; with a padding, that of offsets rounded up one by one."""
+        """The cost of the total in the columns; with a padding, of offsets that are rounded up one by one."""
         return self.trials.cost(
             (fronts.total @ self.worth).max(axis=0) if self.padding is None else self.trials.tops(order)
         )
 
 
 def _excess(fronts: Fronts, covers: Sequence[Cover]) -> list[Values]:
-    """Values of the products at which the total may be more than one of the covers; none where it is proved not to."""
+    """Values of the products at which the total may exceed a cover; none where it is proved not to."""
     beyond = [cover.excess(fronts.total) for cover in covers]
     return [direction for direction in beyond if direction is not None]
 
 
 def _new(directions: Iterable[Values], worth: Values) -> list[Values]:
-    """Those that are not among the columns, and each once."""
+    """The directions that are not among the columns, each once."""
     import numpy as np
 
     found: list[Values] = []
@@ -377,7 +376,7 @@ def _stack_of(fronts: Fronts, products: Products) -> Stack:
 
 
 def _larger(groups: Iterable[Group]) -> dict[Size, tuple[Size, ...]]:
-    """What each size that no request has is the larger of, where one takes the place of another."""
+    """The two sizes that each size at a handover is the maximum of, unless it is one of them."""
     found: dict[Size, tuple[Size, ...]] = {}
     for group in groups:
         pieces = dict(group.pieces)
@@ -390,7 +389,7 @@ def _larger(groups: Iterable[Group]) -> dict[Size, tuple[Size, ...]]:
 
 
 def even(size: Size, align: int) -> Size:
-    """The size, rounded up to a multiple of `align` where it may be none."""
+    """The size, rounded up to a multiple of `align` unless it is proved to be one."""
     return size if align == 1 or prove_divides(align, size) is Proof.YES else round_up(size, align)
 
 
@@ -400,12 +399,12 @@ def _dims(towers: Sequence[Tower]) -> tuple[Dim, ...]:
 
 
 def _sections(groups: Sequence[Group], compare: Order) -> Sections:
-    """With the sizes that groups have at the first sample binding."""
+    """The sections of groups, with their sizes at the first sample binding."""
     return sections_of([block_of(group, 1, compare.value) for group in groups])
 
 
 def _multiples(groups: Sequence[Group], aligns: Sequence[int], scale: Scale, budget: int) -> Stack:
-    """Groups whose sizes are multiples of one size are packed as numbers."""
+    """The groups packed as numbers, as their sizes are multiples of one size."""
     blocks = [
         Block(tuple(Piece(low, high, scale.count(size) or 0) for (low, high), size in group.pieces), scale.align(align))
         for group, align in zip(groups, aligns, strict=True)

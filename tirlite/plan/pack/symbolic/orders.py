@@ -1,4 +1,4 @@
-"""Orders in which to stack blocks of symbolic sizes: what they cost at many bindings, and the best ones found."""
+"""Searches for orders in which to stack blocks of symbolic sizes, by their cost at many bindings."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
     Values = npt.NDArray[np.float64]
 
-# What the worst binding counts for beside the mean, above the ratio that is as good as any there.
+# The weight of the worst binding beside the mean, and the ratio to the floor up to which it does not count.
 _WORST, _GOOD = 0.3, 1.03
-# What bytes beyond the limits count for: an order that needs less than they do is always better.
+# The weight of bytes beyond the limits: an order within them is always better.
 _BEYOND = 10.0
 _STEEP = 4.0
 
 
 @record(slots=False)
 class Trials:
-    """Blocks over sections with their sizes in several columns: `values` of a block are those of its spans.
+    """Blocks over sections with their sizes in several columns: `values` has those of the spans of each block.
 
-    The first `count` columns are bindings; in others sizes count by one of the products in them alone, which tells what
-    they come to where that outgrows the rest. No plan should need more than the `limits`.
+    The first `count` columns are bindings; in each of the others a size is its coefficient of one product, which
+    decides where that product outgrows the rest. No plan should need more bytes than the `limits`.
     """
 
     spans: Sequence[tuple[Piece, ...]]
@@ -43,12 +43,12 @@ class Trials:
 
     @cached_property
     def firsts(self) -> list[int]:
-        """The numbers of the first pieces of all blocks; 0 is the ground."""
+        """The number of the first piece of each block; 0 is the ground."""
         return [*accumulate(map(len, self.spans), initial=1)]
 
     @cached_property
     def pieces(self) -> list[list[tuple[int, int, int, Values]]]:
-        """Of each block the pieces: where they begin and end, their numbers and their sizes."""
+        """The pieces of each block: begin and end, number, and sizes."""
         return [
             [(low, high, first + place, sizes[place]) for place, (low, high, _) in enumerate(rows)]
             for first, rows, sizes in zip(self.firsts, self.spans, self.values, strict=False)
@@ -56,17 +56,17 @@ class Trials:
 
     @cached_property
     def masks(self) -> list[int]:
-        """The sections in which each block lives, as bits."""
+        """The sections in which each block is live, as bits."""
         return [sum([(1 << high) - (1 << low) for low, high, _ in rows]) for rows in self.spans]
 
     @cached_property
     def allowed(self) -> Values:
-        """The limits over what must be."""
+        """The limits relative to the floors."""
         return self.limits / self.floors
 
     @cached_property
     def steps(self) -> list[Values | None]:
-        """What offsets of each block are multiples of: in columns that are no bindings of so little that all are."""
+        """The alignment of each block; in columns that are no bindings it is so small that it never matters."""
         import numpy as np
 
         made = {align: np.full(len(self.limits), 2.0**-600) for align in {*self.aligns} if align > 1}
@@ -78,7 +78,7 @@ class Trials:
     def of(
         cls, sections: Sections, aligns: Sequence[int], values: Sequence[Values], limits: Values, count: int
     ) -> Trials:
-        """Those of blocks over these sections; `floors` are what is live at one time at most, and never 0."""
+        """The trials of blocks over these sections; `floors` are the most bytes live at one time, at least 1."""
         import numpy as np
 
         load = np.zeros((len(sections.load), len(limits)))
@@ -89,7 +89,7 @@ class Trials:
         return cls(sections.spans, aligns, values, limits, count, len(load), floors)
 
     def tops(self, order: Iterable[int]) -> Values:
-        """What is needed in each column where blocks are stacked in that order."""
+        """The total in each column with the blocks stacked in that order."""
         return self.stacked(tuple(order)).tops
 
     @property
@@ -98,16 +98,16 @@ class Trials:
         return tuple(sorted(range(len(self.spans)), key=lambda number: self.spans[number][0].low))
 
     def stacked(self, order: Order, known: Stacked | None = None) -> Stacked:
-        """The blocks in that order, each as low as the ones before let it lie.
+        """The blocks stacked in that order, each as low as possible above those before it.
 
-        In the order of `known` one block stands elsewhere, or two have changed places: of it stays what rests on the
-        same pieces, where these have not moved.
+        `known` may be the blocks stacked in a similar order, with one block elsewhere or two swapped: blocks that rest
+        on the same pieces, none of which has moved, are copied from it.
         """
         import numpy as np
 
         ground = np.zeros(len(self.limits))
-        # Sections in which another piece may be on top than in `known`: all between the first place and the last one
-        # that differ where the blocks that have moved live.
+        # `dirty` are the sections in which another piece may be on top than in `known`. Between the first and the last
+        # place at which the orders differ, they include those of the moved blocks.
         held, dirty, moved = -1, -1, set[int]()
         first, final = 0, len(order)
         if known is None:
@@ -149,7 +149,7 @@ class Trials:
         return Stacked(order, heights, offsets, under, last)
 
     def pressure(self, tops: Values) -> Values:
-        """How bad each column is: at bindings what is needed over what must be, elsewhere what exceeds the limit."""
+        """How bad each column is: at bindings the total relative to the floor, elsewhere the excess over the limit."""
         import numpy as np
 
         beyond = 1 + _STEEP * (tops / np.maximum(self.limits, 1e-12) - 1)
@@ -158,7 +158,7 @@ class Trials:
         return np.maximum(found, np.where(beyond > 1, beyond, 0.0))
 
     def cost(self, tops: Values) -> float:
-        """Less is better: the mean over the bindings of what is needed over what must be, and of the worst of it."""
+        """The cost of totals: mean and worst ratio to the floor over the bindings, and the excess over the limits."""
         import numpy as np
 
         over, most, total = tops / self.floors, np.maximum.reduce, np.add.reduce
@@ -169,7 +169,7 @@ class Trials:
         return round(mean + _WORST * worst + _BEYOND * float(most(beyond) + total(beyond)), 9)
 
     def worse(self, tops: Values) -> list[int]:
-        """The columns in which more is needed than must be, or than the limits allow."""
+        """The columns in which totals exceed the floor or the limit."""
         import numpy as np
 
         is_worse = tops > self.limits + 1e-9 * self.floors
@@ -178,7 +178,7 @@ class Trials:
         return found
 
     def pile(self, stacked: Stacked, column: int) -> list[int]:
-        """The blocks that make up what is needed in a column: the highest one, what that rests on, and so on."""
+        """The blocks that make up the total in a column: the highest one, the one that it rests on, and so on."""
         found, rests = list[int](), stacked.last
         while piece := max(dict.fromkeys(rests), key=lambda each: stacked.heights[each][column]):
             found.append(bisect_right(self.firsts, piece) - 1)
@@ -186,7 +186,7 @@ class Trials:
         return found
 
     def beside(self, block: int) -> list[int]:
-        """The other blocks that live when it does; itself where there is none."""
+        """The other blocks that are live with it; itself where there is none."""
         mask = self.masks[block]
         return [number for number, other in enumerate(self.masks) if other & mask and number != block] or [block]
 
@@ -196,9 +196,10 @@ Order = tuple[int, ...]
 
 @record(eq=False)
 class Stacked:
-    """Blocks stacked in an order: how high each piece reaches in each column, and what is `under` each block.
+    """Blocks stacked in an order: the height of the top of each piece in each column.
 
-    That are the pieces, by number, on top in the sections of the block when it was placed; `last` are those in the end.
+    `under` has the numbers of the pieces that were on top in the sections of each block when it was placed; `last` are
+    the pieces on top in the end.
     """
 
     order: Order
@@ -209,38 +210,38 @@ class Stacked:
 
     @property
     def tops(self) -> Values:
-        """What is needed in each column."""
+        """The total in each column."""
         import numpy as np
 
         tops: Values = np.maximum.reduce([self.heights[each] for each in {*self.last}])
         return tops
 
 
-# Looks at blocks for each packing; packings for weighted sums of bindings, and after that for some by themselves: the
-# fewest, the most, and between them as many as come to this many blocks.
+# Looks at blocks for each packing. Packings at weighted sums of bindings, at single bindings, and in later turns: the
+# fewest, the most, and blocks in all of them.
 _BUDGET = 200
 _WEIGHTED = (3, 12, 2000)
 _SINGLE = (2, 8, 700)
 _AGAIN = (2, 6, 900)
-# What columns weigh at first that are not bindings.
+# The first weight of columns that are not bindings.
 _OTHERS = 0.05
-# How fast a binding gains weight at which an order was bad.
+# How fast the weight of a column grows with its pressure.
 _RATE = 2.0
-# Sizes of blocks are whole numbers up to this where they are packed.
+# The greatest size of blocks that are packed, which are whole numbers.
 _UNITS = 1_000_000
-# Blocks that are placed anew in all moves together, at first and again; moves for each block at most.
+# Blocks that are placed in all moves, in the first turn and in later ones; the most moves per block.
 _PLACED, _PER_BLOCK = (24_000, 10_000), 24
-# The shares of moves, added up, that swap two blocks, and that put one anywhere; others put one beside another.
+# Moves below _SWAPS swap two blocks, those below _APART put a block anywhere, others put one beside another.
 _SWAPS, _APART = 0.2, 0.6
 # As good as the bound.
 ENOUGH = 1 + 1e-6
 
 
 def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_first: bool = True) -> list[Order]:
-    """The best orders found, `count` at most, the best first; `starts` are among those that are tried.
+    """At most `count` of the best orders found, the best first; `starts` are among those that are tried.
 
-    Blocks are packed with their sizes at some binding, and with sums of their sizes at all, where those bindings weigh
-    more at which earlier orders were bad. The best order is then improved on by moving single blocks.
+    Blocks are packed with weighted sums of their sizes at all bindings, in which bindings gain weight where the last
+    order was bad, and with their sizes at single bindings. The best order is improved by moves of single blocks.
     """
     import numpy as np
 
@@ -265,7 +266,7 @@ def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_fir
 
 
 def _weightings(trials: Trials, found: dict[Order, float], limits: tuple[int, int, int]) -> Iterator[Values]:
-    """Weights of columns to pack with; each time after what came of the last ones is among those found."""
+    """Weights of columns to pack with: each depends on the order that was last added to `found`."""
     import numpy as np
 
     weights = np.full(len(trials.limits), 1 / trials.count)
@@ -283,7 +284,7 @@ def _times(limits: tuple[int, int, int], trials: Trials) -> int:
 
 
 def _packed(trials: Trials, weights: Values) -> Order:
-    """The order of offsets where a block is as large as the weighted sum of its sizes, each over the least needed."""
+    """The order of offsets in a packing at weighted sums of sizes, each relative to the floor of its column."""
     scaled = weights / trials.floors
     sums = [(values @ scaled).tolist() for values in trials.values]
     unit = max(map(max, sums)) / _UNITS or 1.0
@@ -296,7 +297,7 @@ def _packed(trials: Trials, weights: Values) -> Order:
 
 
 def least_cost(trials: Trials, per_block: int, enough: float) -> float:
-    """What the best order costs: of blocks packed by the mean, or as they are born and after so many moves for each."""
+    """The cost of the better of two orders: of a packing at the mean, and of births improved by moves per block."""
     import numpy as np
 
     cost = trials.cost(trials.tops(_packed(trials, np.full(trials.count, 1 / trials.count))))
@@ -306,10 +307,10 @@ def least_cost(trials: Trials, per_block: int, enough: float) -> float:
 
 
 def _moved(trials: Trials, order: Order, moves: int, enough: float = ENOUGH) -> tuple[Order, float]:
-    """The order, improved on by moves of single blocks that have to do with what is highest at some binding.
+    """The order improved by moves of single blocks, and its cost.
 
-    What is needed there is the sum of a few blocks, each of which rests on the next. An order that needs less takes
-    one of these away, or puts one that lives with it elsewhere; other moves change nothing.
+    The total at a binding is the sum of a pile of a few blocks, each of which rests on the next. Only moves of these,
+    or of blocks that are live with them, can lower it.
     """
     count = len(order)
     random = Random(count)

@@ -1,11 +1,11 @@
-"""Symbolic sizes as vectors of numbers, the coefficients of their products; stacks of these, and their bounds.
+"""Stacks blocks whose symbolic sizes are vectors, the coefficients of their products; and proves bounds of the total.
 
-Each dim, and whatever else a size is made of, counts from its least value, so all products are at least 0. A vector
-that is nowhere above another one is then a size that is proved to be at most the other, for all values of the dims.
+Each dim, and whatever else a size is made of, counts from its least value, so that all products are at least 0. If no
+coefficient of a vector is above that of another, its size is at most the other, for all values of the dims.
 
-As in `stack`, each block rests on those before it that live when it does. What an offset is the maximum of is a front:
-vectors none of which is nowhere above another. Where a front is too wide, two of its vectors become one that is as
-large in each product as either: a little more than is needed at some values of the dims, and still above all below.
+As in `stack`, each block rests on those before it that are live with it. An offset is the maximum of a front: vectors,
+none of which is dominated by another. Where a front is too wide, two of its vectors are merged into their maximum in
+each coefficient, which may be more than needed at some values of the dims.
 
 `max(a, b) + max(c, d)` is at least any mean of `a` and `b` plus any mean of `c` and `d`, and so at least as large as a
 vector, if such a sum is so in each product. Where products may have any values there is such a sum for each vector that
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     Values = npt.NDArray[np.float64]
     Numbers = npt.NDArray[np.int64]
 
-# Beyond this many products vectors are no help.
+# The most products in a vector.
 _MANY = 96
-# Sums of this many vectors at most fit into 63 bits where no entry is above this.
+# The largest coefficient: sums of as many vectors as there are fit into 63 bits.
 _LARGEST = 1 << 40
 
 
 @record
 class Products:
-    """The products that some sizes are sums of, each of distances from low ends; the first one is the constant."""
+    """The products of distances from low ends that some sizes are sums of; the first one is the constant."""
 
     products: tuple[Product, ...]
     lows: Mapping[Atom, int]
@@ -53,7 +53,7 @@ class Products:
 
     @classmethod
     def of(cls, sizes: Iterable[Size]) -> Products | None:
-        """Those of the sizes; None where there are too many, or something has no least value."""
+        """The products of the sizes; None where there are too many, or an atom has no least value."""
         known = list(dict.fromkeys(sizes))
         atoms = dict.fromkeys(atom for size in known for product in terms_of(size) for atom in product)
         lows: dict[Atom, int] = {}
@@ -91,7 +91,7 @@ class Products:
         return table
 
     def facts(self) -> list[tuple[int, ...]]:
-        """Vectors that are never negative, beside the products: what ties one to another, times what is there."""
+        """Vectors that are never negative: facts that relate products to each other, times products."""
         known: list[Terms] = []
         for atom in self.lows:
             for side, sign in ((atom.below(), -1), (atom.above(), 1)):
@@ -119,7 +119,7 @@ class Products:
             found[tuple(terms.get(product, 0) for product in self.products)] = None
 
     def moduli(self, align: int) -> Numbers:
-        """What has to divide the count of each product so that `align` is known to divide it that often."""
+        """For each product, what must divide its coefficient so that `align` is known to divide the term."""
         import numpy as np
 
         steps = [prod(atom.divisor for atom in each if self.lows[atom] % atom.divisor == 0) for each in self.products]
@@ -130,19 +130,19 @@ def _images(lows: Mapping[Atom, int], sign: int) -> dict[Atom, Terms]:
     return {atom: {(atom,): 1, (): sign * low} if low else {(atom,): 1} for atom, low in lows.items()}
 
 
-# Of vectors that are too many this many are left.
+# The part of the width to which a front is narrowed.
 _LEFT = 2 / 3
-# Pairs that are merged at once, save those that cost nothing.
+# Pairs that are merged in one step, beside those that cost nothing.
 _AT_ONCE = 4
-# Vectors that are compared at once, each with all others.
+# The most vectors that are compared at once, each with all others.
 _BATCH = 512
 
 
 @record
 class Padding:
-    """What keeps offsets aligned where sizes may be no multiples of that: `sizes` are those of blocks, rounded up.
+    """Keeps offsets aligned where sizes may be no multiples of alignments: `sizes` are those of blocks, rounded up.
 
-    `moduli` of a block tell how often each product has to be there so that its offset is aligned.
+    The offset of a block is aligned if its `moduli` divide the coefficients.
     """
 
     sizes: Sequence[Sequence[Vectors]]
@@ -151,7 +151,7 @@ class Padding:
 
 @record
 class Fronts:
-    """The offset of each block and the total, each as the vectors that it is the maximum of."""
+    """The offset of each block, and the total, each as the vectors that it is the maximum of."""
 
     offsets: tuple[Vectors, ...]
     total: Vectors
@@ -167,9 +167,9 @@ def fronts_of(
 ) -> Fronts:
     """Blocks over sections, stacked in an order; `sizes` of a block are vectors for each of its spans.
 
-    An offset is the maximum of `wide` vectors at most. `prices` tell what each product is worth at each of some
-    bindings, against the least that is needed there. With a `padding`, a block rests on the rounded sizes of those
-    below it where their own would not keep it aligned.
+    An offset is the maximum of at most `wide` vectors. `prices` are the values of the products at some bindings,
+    relative to the floors there. With a `padding`, a block rests on the rounded sizes of those below it where their own
+    sizes would not keep it aligned.
     """
     import numpy as np
 
@@ -209,7 +209,7 @@ def _joined(ends: Sequence[Vectors], below: Iterable[int], prices: Values, wide:
 
 
 def _narrowed(parts: Sequence[Vectors], prices: Values, wide: int) -> Vectors:
-    """The front of all parts, in `wide` vectors at most."""
+    """The front of all parts, in at most `wide` vectors."""
     import numpy as np
 
     front = _front(np.concatenate(parts))
@@ -219,7 +219,7 @@ def _narrowed(parts: Sequence[Vectors], prices: Values, wide: int) -> Vectors:
 
 
 def _front(rows: Vectors) -> Vectors:
-    """The rows that are nowhere above another one left out."""
+    """The rows that no other row dominates."""
     import numpy as np
 
     below = (rows[:, None, :] <= rows[None, :, :]).all(axis=2)
@@ -229,7 +229,7 @@ def _front(rows: Vectors) -> Vectors:
 
 
 def _merged(rows: Vectors, prices: Values, least: int) -> Vectors:
-    """Fewer rows: pairs of them are merged, those first that cost least at the bindings."""
+    """Fewer rows: the pairs are merged whose merging costs least at the bindings."""
     import numpy as np
 
     one, other = np.triu_indices(len(rows), 1)
@@ -260,10 +260,9 @@ _EPSILON = 1e-9
 
 @record
 class Cover:
-    """The sum of slots, each of which is the maximum of its `parts`; the part at each place is of slot `numbers`.
+    """The total of slots, each of which is the maximum of its `parts`; `numbers` are the slots of the parts.
 
-    `facts` are vectors that are never negative; they stand after the parts, subtracted, with a number beyond those of
-    the slots.
+    After these come facts, vectors that are never negative, negated, with a number beyond those of the slots.
     """
 
     parts: Vectors
@@ -272,7 +271,7 @@ class Cover:
 
     @classmethod
     def of(cls, slots: Sequence[Vectors], facts: Vectors) -> Cover | None:
-        """That of slots; None where some part may be negative."""
+        """The cover of slots; None where a part may be negative."""
         import numpy as np
 
         if not slots or any((slot < 0).any() for slot in slots):
@@ -282,7 +281,7 @@ class Cover:
         return cls(parts, np.repeat(np.arange(len(counts)), counts), len(slots))
 
     def excess(self, rows: Vectors) -> Values | None:
-        """None where each row is proved to be at most the sum; else values of the products at which one may not be."""
+        """None where all rows are proved to be at most the total; else values of the products where one may not be."""
         left = rows
         while len(left):
             weights, direction = _solved(left[0], self)
@@ -293,7 +292,7 @@ class Cover:
         return None
 
     def _below(self, rows: Vectors, weights: Values) -> list[bool] | None:
-        """Which rows are at most the parts so often, exactly; None where the first one is not."""
+        """Which rows are at most the weighted sum of the parts, exactly; None where the first one is not."""
         columns = self.parts.T.tolist()
         for whole, denominator in (_simple(weights), self._less(weights)):
             sums = [0] * (self.slots + 1)
@@ -308,7 +307,7 @@ class Cover:
         return None
 
     def _less(self, weights: Values) -> tuple[list[int], int]:
-        """The weights rounded down; those of facts by more, so that they take from no product what others give."""
+        """The weights rounded down; those of facts by more, as they are subtracted."""
         import numpy as np
 
         kept = np.where(self.numbers < self.slots, 1.0, 1 - _LESS)
@@ -316,16 +315,16 @@ class Cover:
 
 
 def _simple(weights: Values) -> tuple[list[int], int]:
-    """The weights as the simple fractions that they are near to, over one denominator."""
+    """The simple fractions nearest to the weights, over one denominator."""
     exact = [Fraction(weight).limit_denominator(_SIMPLE) for weight in weights.tolist()]
     denominator = lcm(*(each.denominator for each in exact))
     return [each.numerator * (denominator // each.denominator) for each in exact], denominator
 
 
 def _solved(row: Numbers, cover: Cover) -> tuple[Values | None, Values]:
-    """Weights of the parts, of each slot 1 together at most, whose sum is no less than the row; or a direction.
+    """Weights of the parts, at most 1 in all for each slot, whose weighted sum is at least the row; and a direction.
 
-    The row is scaled up from nothing, to twice itself, by the simplex method.
+    The simplex method scales the row up from 0, at most to twice itself; there are no weights if it does not reach 1.
     """
     import numpy as np
 
@@ -355,7 +354,7 @@ def _solved(row: Numbers, cover: Cover) -> tuple[Values | None, Values]:
 
 
 def _climb(table: Values, gain: Values, basis: list[int]) -> None:
-    """Pivots until nothing is gained any more: by what gains most, late by Bland's rule, which never circles."""
+    """Pivots until nothing is gained: by the largest gain, and late by Bland's rule, which never cycles."""
     import numpy as np
 
     for pivot in range(_PIVOTS):
