@@ -65,7 +65,7 @@ class _RowTile:
 
 @record(eq=False)
 class Memory:
-    """The allocation that holds a buffer's elements, and the allocations that the iterations of a loop write."""
+    """`root` gives the allocation that a view belongs to; `written` are those that the iterations of a loop write."""
 
     root: Callable[[Buffer], Buffer]
     written: Container[Buffer]
@@ -105,10 +105,10 @@ class Columns(Lanes):
         # Elements that lie apart and stand still in loops inside, and what collects those of all lanes.
         self.collected: list[tuple[Load, Buffer]] = []
         self.before: list[Stmt] = []
-        self.inside: set[object] = set()  # the loops and branches inside that are open, and what is defined there
+        self.inside: set[object] = set()  # the inner loops and branches being written, and the names defined there
 
     def statement(self, stmt: Stmt) -> Stmt:
-        """An inner loop that loads along rows is cut into tiles. Raises NotVector."""
+        """A statement for all lanes; inner loops along rows go by tiles. Raises NotVector."""
         if self.inside:
             return self._statement(stmt)
         made = self._statement(stmt)
@@ -201,7 +201,7 @@ class Columns(Lanes):
         return folded(Sub(tile.along, tile.begin)), self._lane_numbers(const(0, i64))
 
     def _stores_along_rows(self, loop: For) -> list[Load]:
-        """The elements that each iteration stores in the row of each lane, as loads; each in a buffer of its own."""
+        """The elements that each iteration stores along the lanes' rows, as loads; each in a buffer of its own."""
         stores = [stmt for stmt in statements_of(loop.body, Store) if self.stores_rows]
         defined, found = defined_in(loop), []
         for stmt in loop.body.stmts:
@@ -212,7 +212,7 @@ class Columns(Lanes):
         return found
 
     def _along_rows(self, loop: For) -> list[Load]:
-        """The loads that each lane makes along a row of its own. Raises NotVector for one that not all lanes make."""
+        """The loads along the lanes' rows. Raises NotVector for one that not all lanes make."""
         found: list[Load] = []
         defined = defined_in(loop)
         for load, is_certain in loads_of(loop.body):
@@ -225,7 +225,7 @@ class Columns(Lanes):
         return found
 
     def _goes_along(self, load: Load, loop: For, defined: set[object]) -> bool:
-        """Whether iterations of an inner loop load adjacent elements, and those of the outer loop different rows."""
+        """Whether iterations of an inner loop access adjacent elements, and lanes different rows."""
         if load.buffer in self.wide or load.dtype not in self.dtypes or load.buffer.volatile or not load.indices:
             return False
         *row, last = load.indices
@@ -236,11 +236,11 @@ class Columns(Lanes):
         inside = [node for node in nodes if node in defined]
         if inside != [loop.var] or moved_by(last, loop.var) != 1:
             return False
-        # What lies side by side for the lanes is loaded from where it is.
+        # If the lanes are contiguous, they need no tile.
         return not (mentions(last, self.var) and not mentions(row, self.var) and moved_by(last, self.var) == 1)
 
     def _by_tiles(self, loop: For, loads: list[Load], stores: list[Load]) -> Iterator[Stmt]:
-        """The loop over tiles of the rows, the last of which is loaded and stored in part."""
+        """The loop over tiles of the rows, the last of which may be partial."""
         if self.of(loop.start) is not loop.start or self.of(loop.stop) is not loop.stop:
             raise NotVector
         if not isinstance(loop.start, IntImm) or not isinstance(loop.stop, IntImm | Var):
@@ -278,7 +278,7 @@ class Columns(Lanes):
     def _tile(
         self, loop: For, loads: list[Load], stores: list[Load], begin: Expr, end: Expr, on: Expr | None
     ) -> Iterator[Stmt]:
-        """The iterations from `begin` to `end`, between what they load and what they store."""
+        """The iterations from `begin` to `end`, after loading their tiles and before storing the results."""
         outer = len(self.tiles), len(self.outgoing)
         for elements, tiles in ((loads, self.tiles), (stores, self.outgoing)):
             for element in elements:
@@ -420,9 +420,9 @@ def _many_columns(loop: For, fewest: int) -> Expr | None:
 
 
 def takes_rows_of_lanes(loop: For) -> bool:
-    """Whether an inner loop steps from row to row of what it loads, and iterations of `loop` load adjacent elements.
+    """Whether an inner loop steps from row to row, and iterations of `loop` load adjacent elements of them.
 
-    So does a transpose: `y[j, i] = x[i, j]`, in a loop over i in one over j. For few rows, LLVM interleaves vectors.
+    So does a transpose `y[j, i] = x[i, j]`, with i inside of j. For few rows, LLVM interleaves vectors itself.
     """
     return any(
         mentions(row, inner.var) and moved_by(last, loop.var) == 1
@@ -435,11 +435,11 @@ def takes_rows_of_lanes(loop: For) -> bool:
 
 
 def loads_of(body: SeqStmt) -> Iterator[tuple[Load, bool]]:
-    """The loads of a body outside of inner loops, and whether each iteration makes them."""
+    """The loads of a body outside of inner loops, and whether every iteration makes them."""
     todo: list[tuple[Stmt | Expr, bool]] = [(stmt, True) for stmt in reversed(body.stmts)]
     while todo:
         node, is_certain = todo.pop()
-        if type(node) is Var or type(node) is IntImm:  # most are, and nothing stands below them
+        if type(node) is Var or type(node) is IntImm:  # a shortcut for most nodes
             continue
         if isinstance(node, IfThenElse):
             todo += ((stmt, False) for stmt in (*node.else_body.stmts, *node.then_body.stmts))

@@ -10,14 +10,14 @@ from tirlite.ir.node import Node
 from tirlite.ir.stmt import Let, Stmt, Store, While
 from tirlite.ir.walk import is_constant
 
-# What has no sign, as shifts are to bring in zeros.
+# The unsigned types, in which shifts bring in zeros.
 _UNSIGNED = {i8: u8, i16: u16, i32: u32, i64: u64, u8: u8, u16: u16, u32: u32, u64: u64}
 
 
 def counted(loop: While) -> tuple[Stmt, ...] | None:
-    """What replaces a loop that takes one after the other from an integer and counts them.
+    """What replaces a loop that removes the set bits of an integer one by one and counts them; None for other loops.
 
-    That is `while v != 0: v &= v - 1; t += 1`, or, without a sign, `while v != 0: t += v & 1; v >>= 1`.
+    That is `while v != 0: v &= v - 1; t += 1`, or, for unsigned `v`, `while v != 0: t += v & 1; v >>= 1`.
     """
     stmts, ones = loop.body.stmts, _ones_of(loop.condition)
     if ones is None or len(stmts) != 2 or not all(isinstance(stmt, Store) for stmt in stmts):
@@ -43,7 +43,7 @@ def _written(loop: While, ones: Load, counts: Store, total: Load) -> Iterator[St
 
 
 def _count(ones: Load) -> Generator[Stmt, None, Expr]:
-    """Names how many ones there are in pairs of bits, in groups of four, in bytes, and in all; returns the last."""
+    """Yields lets for the number of set bits in pairs, groups of four, bytes, and in all; returns the last."""
     dtype = _UNSIGNED[ones.dtype]
 
     def named(value: Expr) -> Generator[Stmt, None, Expr]:
@@ -67,12 +67,12 @@ def _shifted(value: Expr, by: int) -> Expr:
 
 
 def _each(byte: int, dtype: DType) -> Expr:
-    """A constant that has this in each of its bytes."""
+    """A constant with this value in each byte."""
     return const(int.from_bytes(bytes([byte]) * dtype.bytes, "little"), dtype)
 
 
 def _ones_of(condition: Expr) -> Load | None:
-    """The integer that a loop goes on for until it is 0."""
+    """The integer that a loop runs until it is 0."""
     if not isinstance(condition, NE | GT) or not isinstance(condition.b, IntImm) or condition.b.value != 0:
         return None
     ones = condition.a
@@ -98,7 +98,7 @@ def _drops_lowest(value: Expr, ones: Load) -> bool:
 
 
 def _halves(value: Expr, ones: Load) -> bool:
-    """Whether a value is `v >> 1`, and that ends."""
+    """Whether a value is `v >> 1` of an unsigned `v`, so that the loop ends."""
     is_unsigned = _UNSIGNED[ones.dtype] == ones.dtype
     if not is_unsigned or not isinstance(value, ShiftRight):
         return False
@@ -106,7 +106,7 @@ def _halves(value: Expr, ones: Load) -> bool:
 
 
 def _is_last(value: Expr, ones: Load) -> bool:
-    """Whether a value is `v & 1`, be it of another type."""
+    """Whether a value is `v & 1`, converted or not."""
     while isinstance(value, Cast):
         value = value.value
     if not isinstance(value, BitAnd):

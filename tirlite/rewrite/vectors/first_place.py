@@ -102,7 +102,7 @@ def search_in(loop: For, update: PairUpdate) -> Search | None:
 
 
 def is_place(place: Expr, loop: For) -> bool:
-    """Whether it is the iteration, in as many bits as its number needs."""
+    """Whether an expression is the iteration number, in at least 32 bits."""
     return place is loop.var or (isinstance(place, Cast) and place.value is loop.var and place.dtype.bytes >= i32.bytes)
 
 
@@ -150,7 +150,7 @@ def _without_ties(let: Let, update: PairUpdate) -> Let:
 
 
 def _ascends(update: PairUpdate, loop: For, facts: Facts) -> bool:
-    """Whether the place that is kept is never beyond the iteration: it is of an earlier one, or one to begin with."""
+    """Whether the place kept is never greater than the iteration: it comes from an earlier one, or an initial value."""
     kept = update.stores[1]
     if not is_place(_scalar(update.operands[1]), loop) or loop.step < 1 or not isinstance(loop.start, IntImm):
         return False

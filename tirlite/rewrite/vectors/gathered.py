@@ -44,7 +44,7 @@ from tirlite.rewrite.vectors.lane_partials import LanePartials, Rest
 from tirlite.rewrite.vectors.lanes import NotVector, first_lanes
 
 _LANES = 8
-# The bytes of elements that are gathered by an instruction.
+# Element sizes with gather instructions.
 _GATHERED = (4, 8)
 # The unsigned type for each type of an index: a negative index is above all extents there.
 _UNSIGNED = {i32: u32, i64: u64}
@@ -56,8 +56,8 @@ def gathers(loop: For, updates: Sequence[AnyUpdate]) -> bool:
     are_plain = all(isinstance(stmt, Let | Store) for stmt in stmts)
     if not are_plain or not all(isinstance(each, Update) for each in updates):
         return False
-    moving: set[Node] = {loop.var}  # what differs from iteration to iteration
-    loaded: set[Node] = set()  # and what of it was loaded
+    moving: set[Node] = {loop.var}  # what differs between iterations
+    loaded: set[Node] = set()  # the part of it that depends on loads
     is_any = False
     for stmt in stmts:
         assert isinstance(stmt, Let | Store)
@@ -120,9 +120,9 @@ class _Gathered(Rest):
     ) -> None:
         super().__init__(var, first, partials, is_inside, _LANES)
         self.steady = steady
-        self.before: list[Stmt] = []  # what stands in front of the loop
-        self.outside: list[Expr] = []  # after it: whether lanes have lain outside
-        self._places: dict[Expr, tuple[Var, Expr]] = {}  # by a checked index that of each lane, and the lanes inside
+        self.before: list[Stmt] = []  # statements to put before the loop
+        self.outside: list[Expr] = []  # after the loop: whether an index was out of bounds
+        self._places: dict[Expr, tuple[Var, Expr]] = {}  # for a checked index, its vector and the mask of valid lanes
 
     def places(self, stmt: Stmt) -> Iterator[Stmt]:
         """Names the checked indices of a statement, and keeps the greatest of each."""
@@ -138,7 +138,7 @@ class _Gathered(Rest):
             kind = _UNSIGNED[inner.dtype]
             vector, value = kind.with_lanes(self.lanes), self.spread(self.of(inner))
             place, on = Var("place", value.dtype), Var("inside", bool_.with_lanes(self.lanes))
-            # An index of 32 bits is less than 2**31 where it is not below 0.
+            # A nonnegative 32-bit index is below 2**31.
             extent = load.buffer.shape[-1]
             least = extent if kind == u64 else folded(Min(extent, const(i32.max + 1, i64)))
             end = self.spread(folded(Cast(kind, least)))

@@ -45,7 +45,7 @@ def flat_views(loop: For, buffers: Iterable[Buffer]) -> dict[Buffer, Buffer]:
 
 
 def is_parted(loop: For, facts: Facts, processor: Processor) -> bool:
-    """Whether LLVM vectorizes accesses to groups of neighbours by itself, and splits vectors into these."""
+    """Whether LLVM vectorizes accesses to neighbouring groups by itself, by splitting vectors into groups."""
     if not (inner := [*statements_of(loop.body, For)]):
         takes_long = has_much_to_do(loop) or divides(loop)
         parts = takes_long and processor.vector_bytes >= _LONG

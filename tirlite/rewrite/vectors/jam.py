@@ -21,25 +21,25 @@ from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, St
 from tirlite.ir.walk import defined_in, is_steady, loads_in, mentions, statements, walk
 from tirlite.rewrite.vectors.lanes import NotVector, held, is_at, is_same_element, last_whole, may_fault
 
-# Rows of fewer elements need no help: LLVM unrolls them, and keeps them in registers throughout.
+# LLVM unrolls shorter rows itself, and keeps them in registers throughout.
 _SHORTEST = 17
-# Numbers of iterations that go together if they leave no remainder, beside a power of two.
+# Other numbers of iterations to take together, if they leave no remainder.
 _OF_FEW = (3, 5, 7)
 
 
 class Jam:
-    """This many iterations of a loop over `var`, from its value on. The iterations must be independent.
+    """Writes this many independent iterations of a loop over `var` as one, from its value on.
 
-    Those after the `last` one, if that is given, are the last one once more.
+    Iterations beyond `last`, if given, repeat that one.
     """
 
     def __init__(self, var: Var, iterations: int, last: Expr | None = None) -> None:
         images: list[Expr] = [Add(var, const(place, i64)) for place in range(1, iterations)]
         if last is not None:
             images = [Min(image, last) for image in images]
-        # Of all but the first, which is as it is written.
+        # One for each iteration but the first, which stays as written.
         self.copies = [Substitution({var: image}, {}) for image in images]
-        # What may differ between the iterations.
+        # The variables and buffers whose value may differ between iterations.
         self.differing: set[Var | Buffer] = {var}
 
     def block(self, body: SeqStmt) -> SeqStmt:
@@ -48,7 +48,7 @@ class Jam:
         return self._block(body)
 
     def _find_differing(self, body: SeqStmt) -> None:
-        """Follows what differs through lets and stores; memory from outside is each iteration's own."""
+        """Propagates differences through lets and stores; buffers from outside always count as different."""
         stmts = [*statements(body)]
         own = {stmt.buffer for stmt in stmts if isinstance(stmt, Allocate)}
         known = -1
@@ -89,7 +89,7 @@ class Jam:
 
 
 def is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
-    """Whether an iteration may run twice and writes the same: it reads what it writes only after it has set that."""
+    """Whether running an iteration twice is harmless: it reads what it writes only after setting it."""
     always = {*loop.body.stmts}
     for found in touches.values():
         if not any(map(writes, found)):
@@ -106,8 +106,8 @@ def is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> b
 def rows_together(chain: Sequence[For], rows: int, facts: Facts) -> tuple[Stmt, ...] | None:
     """What replaces a chain whose innermost loop adds a row to a row of results in each iteration of the outer loop.
 
-    Several iterations of the outer loop go together; if their number is known, so many that none remains. Beside the
-    inner loop it may have names for values. None where that cannot be, or does not pay.
+    Several iterations of the outer loop are taken together, as many as leave no remainder if their number is constant.
+    There may be lets beside the inner loop. None if that cannot be, or does not pay.
     """
     *names, inner = chain[-1].body.stmts or chain[-1:]
     if names and isinstance(inner, For):
@@ -127,7 +127,7 @@ def rows_together(chain: Sequence[For], rows: int, facts: Facts) -> tuple[Stmt, 
 
 
 def _together(loop: For, names: Sequence[Stmt], inner: For, rows: int, facts: Facts) -> tuple[Stmt, ...] | None:
-    """This many iterations of a loop with names for values and `inner` in it; None where that cannot be."""
+    """`rows` iterations of a loop over `names` and `inner`, taken together; None if that cannot be."""
     if inner.kind is not ForKind.SERIAL or inner.step != 1 or loop.step != 1:
         return None
     if not _is_long(loop, rows) or not _is_long(inner, _SHORTEST) or has_check(loop):
@@ -137,7 +137,7 @@ def _together(loop: For, names: Sequence[Stmt], inner: For, rows: int, facts: Fa
     store = inner.body.stmts[-1]
     assert isinstance(store, Store)
     if loop.kind is ForKind.REDUCE and all(isinstance(extent, IntImm) for extent in store.buffer.shape):
-        # Blocks of iterations may have an array of their own.
+        # Blocks of iterations may get an array of partial results instead.
         return None
     root = facts.definitions.root(store.buffer)
     ends = walk(loop.start, loop.stop)
@@ -158,7 +158,7 @@ def _together(loop: For, names: Sequence[Stmt], inner: For, rows: int, facts: Fa
 
 
 def by_rows(loop: For, number: int, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The loop with this many iterations at once, and one over the remainder."""
+    """The loop with the body `rows` for `number` iterations at once, and the remainder loop with the body `single`."""
     count = yield from held(loop.count, "count", loop)
     middle = last_whole(loop, count, number)
     yield loop.replaced(stop=middle, step=number, body=SeqStmt(rows))
@@ -171,7 +171,7 @@ def _is_long(loop: For, least: int) -> bool:
 
 
 def _updates_alone(inner: For, facts: Facts) -> bool:
-    """Whether iterations compute a new value of an element from the old one, for adjacent elements in memory."""
+    """Whether iterations only update adjacent elements, each from its old value."""
     *lets, store = inner.body.stmts or (None,)
     if not isinstance(store, Store) or not store.indices or store.buffer.volatile or store.value.dtype.lanes > 1:
         return False

@@ -21,9 +21,9 @@ _FOUR = 4
 
 
 class Partials:
-    """Partial results of an update, this many of each element that it combines into, in buffers of their own.
+    """Partial results of an update: `count` of each element that it updates, in buffers of their own.
 
-    These are called `name`; without one after what they are of, as `y.partial`.
+    These are called `name`, by default after the element's buffer, as `y.partial`.
     """
 
     def __init__(self, update: AnyUpdate, count: Expr, name: str = "", scope: str = "global") -> None:
@@ -33,23 +33,23 @@ class Partials:
         self.replaced: tuple[Stmt, ...] = (*update.stores, *update.values)
 
     def at(self, place: Expr) -> list[Load]:
-        """Those of an iteration, or of some lanes."""
+        """The partial results of an iteration, or of some lanes."""
         return [each[place] for each in self.buffers]
 
     def declared(self) -> Iterator[Stmt]:
         return (Allocate(each, span=self.update.store.span) for each in self.buffers)
 
     def begun(self, place: Expr) -> Iterator[Stmt]:
-        """Sets them to what changes nothing."""
+        """Sets them to the neutral value."""
         for buffer, value in zip(self.buffers, self.update.neutral, strict=True):
             yield Store(buffer, (place,), value)
 
     def taken(self, place: Expr) -> Iterator[Stmt]:
-        """Combines with those at a place what an iteration computes."""
+        """Combines what an iteration computes with the partial results at a place."""
         yield from self.update.combined(self.update.operands, self.at(place))
 
     def ended(self, place: Expr) -> Iterator[Stmt]:
-        """Combines those at a place with what was there before the loop."""
+        """Combines the partial results at a place with the elements' values from before the loop."""
         yield from self.update.combined(self.at(place), self.update.elements)
 
 
@@ -61,27 +61,27 @@ class LanePartials(Partials):
         self.lanes = lanes
 
     def start(self) -> Iterator[Stmt]:
-        """Declares them and sets them to what changes nothing."""
+        """Declares them, and sets them to the neutral value."""
         for buffer, value in zip(self.buffers, self.update.neutral, strict=True):
             yield Allocate(buffer)
             yield Store(buffer, (Ramp.unit(0, self.lanes),), Broadcast(value, self.lanes))
 
     def taken_by(self, vectors: Lanes) -> Iterator[Stmt]:
-        """Combines with them what iterations compute."""
+        """Combines what iterations compute with them."""
         operands = [vectors.spread(vectors.of(each)) for each in self.update.operands]
-        if len(operands) > 1:  # each is asked for more than once
+        if len(operands) > 1:  # each is used more than once
             lets = [Let(Var(name, each.dtype), each) for name, each in zip(("value", "place"), operands, strict=True)]
             yield from lets
             operands = [let.var for let in lets]
         yield from self.update.combined(operands, self.at(Ramp.unit(0, vectors.lanes)), vectors.on)
 
     def halved(self, left: int) -> Iterator[Stmt]:
-        """Combines them by halves, until this many are left."""
+        """Combines the upper and the lower half repeatedly, until this many are left."""
         for low, high in _halves(self.lanes, left):
             yield from self.update.combined(self.at(high), self.at(low))
 
     def set_to(self, wider: LanePartials) -> Iterator[Stmt]:
-        """Takes over what is left of more of them."""
+        """Copies what is left of `wider` ones."""
         place = Ramp.unit(0, self.lanes)
         for source, buffer in zip(wider.buffers, self.buffers, strict=True):
             yield Store(buffer, (place,), source[place])
@@ -103,7 +103,7 @@ class DotPartials(LanePartials):
 
 
 class DifferencePartials(LanePartials):
-    """Partial sums of absolute differences of bytes, one for each four iterations."""
+    """Partial sums of absolute differences of bytes, one for every four iterations."""
 
     def __init__(self, update: AnyUpdate, lanes: int, apart: tuple[Expr, Expr]) -> None:
         super().__init__(update, lanes // _FOUR)
@@ -123,13 +123,13 @@ class DifferencePartials(LanePartials):
 
 
 class Updates(Lanes):
-    """Lanes of the iterations from one on, in which partial results take in what updates combine."""
+    """Lanes of the iterations from `first` on, whose updates go to partial results."""
 
     def __init__(
         self, var: Var, first: Expr, partials: Iterable[LanePartials], is_inside: Callable[[Load], bool], lanes: int
     ) -> None:
         super().__init__(lanes, {var: Ramp.unit(first, lanes)}, is_inside=is_inside)
-        # The first of the stores that make an update is where it is made.
+        # An update of several stores is written in place of the first.
         self.replaced = {stmt: each for each in partials for stmt in each.replaced}
 
     def statement(self, stmt: Stmt) -> Stmt:
@@ -140,7 +140,7 @@ class Updates(Lanes):
 
 
 class Rest(Updates):
-    """Lanes of which the last ones are no iterations: what each has for itself may lie in no buffer there."""
+    """Lanes of which the last ones are no iterations, so that their own elements may not exist."""
 
     def is_there(self, load: Load) -> bool:
         is_same = not any(map(self.differs, load.indices))
@@ -149,7 +149,7 @@ class Rest(Updates):
 
 
 def lane_partials(update: AnyUpdate, lanes: int, dots: Container[str]) -> LanePartials:
-    """What this many iterations at a time keep, where the processor has these `dots`."""
+    """The partial results of `lanes` iterations at a time, for a processor with these `dots`."""
     factors = factors_of(update)
     if factors is not None:
         return DotPartials(update, lanes, factors)
@@ -158,7 +158,7 @@ def lane_partials(update: AnyUpdate, lanes: int, dots: Container[str]) -> LanePa
 
 
 def differences_of(update: AnyUpdate, dots: Container[str]) -> tuple[Expr, Expr] | None:
-    """The bytes, where an update adds by how much they differ to an integer of 32 bits, and `dots` serve that."""
+    """The two bytes, if an update adds their absolute difference to an i32, and `dots` can sum that."""
     if not isinstance(update, Update) or update.operation is not Add or "u8 s8" not in dots:
         return None
     term = update.operand
@@ -170,7 +170,7 @@ def differences_of(update: AnyUpdate, dots: Container[str]) -> tuple[Expr, Expr]
 
 
 def factors_of(update: AnyUpdate) -> tuple[Expr, Expr] | None:
-    """What is multiplied, in 16 bits, where an update adds a product of integers that fit into these to one of 32."""
+    """The two factors as i16, if an update adds a product of integers that fit into i16 to an i32."""
     if not isinstance(update, Update) or update.operation is not Add or not isinstance(update.operand, Mul):
         return None
     casts = [each for each in (update.operand.a, update.operand.b) if isinstance(each, Cast)]
@@ -187,7 +187,7 @@ def _fits(value: Expr) -> bool:
 
 
 def _halves(lanes: int, left: int) -> Iterator[tuple[Expr, Expr]]:
-    """The lanes of the lower and the upper half, of the lower half's halves and so on, until this many are left."""
+    """The lanes of the lower and the upper half, then of the lower half's halves, until `left` are left."""
     while lanes > left:
         lanes //= 2
         yield (Ramp.unit(0, lanes), Ramp.unit(lanes, lanes)) if lanes > 1 else (const(0, i64), const(1, i64))

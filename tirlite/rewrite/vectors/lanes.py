@@ -52,11 +52,11 @@ from tirlite.rewrite.affine_exprs import folded
 if TYPE_CHECKING:
     from tirlite.analysis.access import Touch
 
-# Lanes that load elements so far apart are as many vectors, and shuffles of these.
+# Loads with strides up to this become as many vector loads, and shuffles.
 MOST_APART = 4
-# By the bytes of an element.
+# The type of a mask's comparison, by the bytes of an element.
 _FLAGS = {1: i8, 2: i16, 4: i32, 8: i64}
-# Of a buffer that gets an element for each lane.
+# The most elements of a buffer that is given an element per lane.
 _MOST_ELEMENTS = 16
 
 
@@ -65,13 +65,13 @@ class NotVector(Exception):
 
 
 class Lanes:
-    """Vectors of `lanes` values. `values` are the vectors of variables that differ from lane to lane.
+    """Writes statements for `lanes` iterations at once; `values` maps variables that differ between lanes to vectors.
 
-    With `neighbours`, lanes must access adjacent elements. `wide` are buffers with an element for each lane, which
-    replace those that each iteration has for itself. `is_inside` tells that a load is in bounds in every iteration,
-    whatever the branches around it test. `uniform` are scalars that all iterations may share, see `uniform.py`. `on`
-    are the active lanes, and `some` is a mask with at least one lane: what is the same in all lanes may be loaded under
-    it.
+    `neighbours`: lanes must access adjacent elements.
+    `is_inside`: whether a load is in bounds in every iteration, whatever branches around it test.
+    `uniform`: scalars with the same value in all lanes, see `uniform.py`.
+    `wide`: for each buffer that an iteration allocates, the buffer with an element per lane.
+    `on`: the mask of active lanes; `some`: a mask with at least one lane on, under which uniform loads are allowed.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class Lanes:
         self.neighbours = neighbours
         self.is_inside = is_inside
         self.wide: dict[Buffer, Buffer] = {}
-        self.begun: set[Buffer] = set()  # of `wide`, what all lanes have stored
-        self.doubtful: set[Var] = set()  # of lanes that are off, these may be of what was never written
+        self.begun: set[Buffer] = set()  # the buffers in `wide` that all lanes have stored to
+        self.doubtful: set[Var] = set()  # values that may be uninitialized in lanes that are off
         self.on: Expr | None = None
         self.some: Expr | None = None
-        # What every iteration has accessed, at indices that no memory decides: it may be loaded by all lanes.
+        # What every iteration has accessed, at indices not read from memory: all lanes may load it.
         self.accessed: list[Load | Store] = []
         self.is_certain = True
-        self.is_lazy = False  # whether some lanes may not ask for what is computed
+        self.is_lazy = False  # whether some lanes may not need what is computed
 
     def block(self, body: SeqStmt) -> SeqStmt:
         """The statements of a body for all iterations at once, one after the other. Raises NotVector."""
@@ -127,7 +127,7 @@ class Lanes:
             if value is stmt.value:
                 return stmt
             if isinstance(value, Ramp) and value.base.dtype == i64:
-                # An index: what it reads lies side by side, which is seen of a ramp alone.
+                # An index: only as a ramp does it show that accesses are contiguous.
                 first = Var(stmt.var.name, i64)
                 self.values[stmt.var] = Ramp(first, value.stride, value.lanes)
                 return Let(first, value.base, span=stmt.span)
@@ -136,7 +136,7 @@ class Lanes:
             return self._named(var, value, stmt)
         indices = self.indices(stmt.buffer, stmt.indices)
         if indices is stmt.indices:
-            # All iterations write one element: which is last is not said.
+            # All iterations write one element, and the order of lanes is not defined.
             raise NotVector
         if self.neighbours and stmt.buffer not in self.wide and not _is_dense(indices[-1], either=True):
             raise NotVector
@@ -145,8 +145,8 @@ class Lanes:
         if wide is not None:
             if self.on is None and self.is_certain and not stmt.buffer.shape:
                 self.begun.add(wide)
-            # Lanes that are off keep what they have, be it poison: masks would keep the buffer out of registers. Those
-            # that are never on may get anything.
+            # Lanes that are off keep their value by a select: a masked store would keep the buffer out of registers.
+            # Lanes that are never on may get anything.
             kept = value if self.on in (None, self.some) else Select(self.on, value, Load(wide, indices))
             return stmt.replaced(buffer=wide, indices=indices, value=kept)
         if self.on is not None:
@@ -172,16 +172,16 @@ class Lanes:
                     made.append(Let(self.on, self._within(around, own), span=stmt.span))
                 inside = self._uncertain(body)
                 if any(isinstance(node, Call) and node.op.takes_fast for node in walk(body)):
-                    # What takes long is left out where no lane asks for it.
+                    # Skip expensive functions if no lane needs them.
                     inside = SeqStmt((IfThenElse(Call(bool_, Op.ANY, (self.on,)), inside, SeqStmt(), span=stmt.span),))
                 made.append(inside)
         self.on = around
         return SeqStmt((*made,))
 
     def _while(self, stmt: While) -> Stmt:
-        """A loop that all lanes run alike, or that runs as long as a condition holds for any of them.
+        """A loop that all lanes run alike, or that runs while the condition holds in any lane.
 
-        Lanes for which it does not hold keep what they have, so it never holds for them again.
+        Lanes in which it has failed keep their values, so it stays false there.
         """
         condition = self.of(stmt.condition)
         if condition is stmt.condition and self.on is None:
@@ -201,11 +201,11 @@ class Lanes:
             self.doubtful.add(var)
 
     def _is_of(self, value: Expr, buffers: Container[Buffer]) -> bool:
-        """Whether a value is computed of elements of these, or of what is doubtful."""
+        """Whether a value depends on elements of these buffers, or on doubtful values."""
         return any(n in self.doubtful or (isinstance(n, Load) and n.buffer in buffers) for n in walk(value))
 
     def _within(self, around: Expr | None, own: Expr) -> Expr:
-        """The lanes of a mask that are on around it. Of one that is off, `own` may be of what was never written."""
+        """The lanes of `own` that are also on in the mask `around`; where that is off, `own` may be uninitialized."""
         if around is not None and self._is_of(own, self.wide.values()):
             return Select(around, own, self.spread(const(False, bool_)))
         return own if around is None else BitAnd(around, own)
@@ -223,14 +223,14 @@ class Lanes:
             self.accessed.append(node)
 
     def is_there(self, load: Load) -> bool:
-        """Whether lanes that are off may load it too."""
+        """Whether lanes that are off may load it too: it is in bounds for them."""
         if load.buffer.volatile:
             return False
         known = not _is_from_memory(load) and any(is_at(load, each) for each in self.accessed)
         return known or self.is_inside(load)
 
     def _masked(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The indices of an access of the lanes that are on. Raises NotVector where there is no such access."""
+        """The indices of an access by the active lanes. Raises NotVector if there is no masked form."""
         if self.on is None or buffer.volatile or buffer.dtype.lanes > 1 or not indices or indices[-1].dtype.lanes == 1:
             raise NotVector
         if self.neighbours and not _is_dense(indices[-1]):
@@ -334,7 +334,7 @@ class Lanes:
         return expr if value is expr.value and body is expr.body else LetExpr(var, value, body)
 
     def _dot(self, expr: Call) -> Steps[Expr]:
-        """A dot product for each lane: of adjacent groups, or of one that serves all lanes."""
+        """A dot product per lane: of adjacent groups, one of which may be common to all lanes."""
         total, a, b = expr.args
         if total.dtype.lanes != 1 or self.on is not None:
             raise NotVector
@@ -343,14 +343,14 @@ class Lanes:
         second: Expr = yield self._group(b)
         if _are_same((vector, first, second), expr.args):
             return expr
-        if second is b:  # sums have as many groups of the last operand as lanes
+        if second is b:  # the common group must be the first operand
             if first is a:
                 raise NotVector
             first, second = second, first
         return dot(self.spread(vector), first, second)
 
     def _group(self, expr: Expr) -> Steps[Expr]:
-        """The groups of all lanes, adjacent in memory; `expr` itself if it is one for all. Raises NotVector."""
+        """The groups of all lanes, adjacent in memory; `expr` itself if one is common to all. Raises NotVector."""
         last = expr.indices[-1] if isinstance(expr, Load) and expr.indices else None
         if not isinstance(expr, Load) or not isinstance(last, Ramp):
             if self.differs(expr):
@@ -380,7 +380,8 @@ class Lanes:
         for side, wanted in zip(sides, (Not(vector) if isinstance(expr, Or) else vector, Not(vector)), strict=False):
             value: Expr = side
             if around is None and test is first:
-                # All lanes ask for it, or none: a branch, unless `and` and `or` have lanes of their own after it.
+                # All lanes need it or none: it stays a branch, unless the right side of `and` or `or` differs between
+                # lanes.
                 value = yield self._of(side)
             if around is not None or test is not first or (value is not side and not is_either):
                 self.on = self._within(around, wanted)
@@ -425,7 +426,7 @@ def _are_same(new: list[Expr] | tuple[Expr, ...], old: tuple[Node, ...]) -> bool
 
 
 def may_fault(expr: Expr) -> bool:
-    """Whether an operation on integers has no value for some operands: lanes that are off may hold any values."""
+    """Whether an integer operation traps for some operands, which lanes that are off may hold."""
     if not isinstance(expr, Binary) or trap_of(type(expr), expr.dtype) is None:
         return False
     divisor = expr.b.value if isinstance(expr.b, IntImm) else None
@@ -435,7 +436,7 @@ def may_fault(expr: Expr) -> bool:
 
 
 def _is_from_memory(node: Load | Store) -> bool:
-    """Whether an index of an access is read from memory: it may be another element later."""
+    """Whether an index of an access is read from memory, so that it may change."""
     return not is_steady(*node.indices)
 
 
@@ -460,7 +461,7 @@ def _stride(ramp: Ramp) -> int | None:
 
 
 def _moved_ramp(expr: Add | Sub | Mul, a: Expr, b: Expr) -> Expr | None:
-    """A ramp plus, minus or times a scalar, as a ramp: such an index reads neighbours in memory."""
+    """A ramp plus, minus or times a scalar, as a ramp, so that accesses by it are seen to be contiguous."""
     if expr.dtype != i64:
         return None
     if isinstance(a, Ramp) and b.dtype.lanes == 1:
@@ -482,9 +483,9 @@ def held(value: Expr, name: str, loop: For) -> Generator[Stmt, None, Expr]:
 
 
 def first_lanes(left: Expr, lanes: int, width: int) -> Expr:
-    """Which of this many lanes are the first `left` ones, in integers as wide as elements of `width` bytes.
+    """The mask of the first `left` lanes, computed in integers as wide as elements of `width` bytes if possible.
 
-    So there are as many vectors of flags. Lanes that these do not count take wider ones.
+    Masks and values then take equally many registers.
     """
     kind = next(each for size, each in _FLAGS.items() if size >= width and each.max >= lanes)
     least = left if kind == i64 else folded(Cast(kind, left))
@@ -492,7 +493,7 @@ def first_lanes(left: Expr, lanes: int, width: int) -> Expr:
 
 
 def last_whole(loop: For, count: Expr, lanes: int) -> Expr:
-    """Where the last whole vector of this many lanes ends, of a loop with `count` iterations."""
+    """The end of the last whole vector of `lanes` iterations, for a loop with `count` iterations."""
     if isinstance(count, IntImm):
         return folded(Add(loop.start, const(count.value // lanes * lanes, i64)))
     covered = Mul(FloorDiv(count, const(lanes, i64)), const(lanes, i64))

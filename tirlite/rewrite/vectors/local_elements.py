@@ -29,7 +29,7 @@ _MOST_TOLD_APART = 8
 
 
 def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> SeqStmt:
-    """The body of a loop, with local scalars for the elements that inner loops write.
+    """The body of a loop of independent iterations, with local scalars for the elements that inner loops write.
 
     That is done for buffers of which an iteration accesses one element throughout, or a few at constant distances. The
     scalar is loaded before, unless the body begins by storing it, and stored at the end. Iterations must be
@@ -53,7 +53,7 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
                 several.add(root)
             continue
         if not any(touch.stmt in certain for touch in found):
-            # There may be no such element: `y[t - 1]` in a loop up to `t`.
+            # The element may not exist: `y[t - 1]` in a loop up to `t`.
             continue
         if mentions(first.indices, defined_in(loop.body)):
             continue
@@ -103,7 +103,7 @@ def _with_few_elements(body: SeqStmt, buffers: set[Buffer]) -> SeqStmt:
 
 
 def _is_begun(body: SeqStmt, store: Store) -> bool:
-    """Whether the body stores an element by a statement of its own, before it loads it."""
+    """Whether the body sets an element unconditionally before loading it."""
     for stmt in body.stmts:
         if any(isinstance(node, Load) and is_at(node, store) for node in walk(stmt)):
             return False
@@ -126,9 +126,9 @@ def _are_apart(index: Expr, other: Expr) -> bool:
 
 
 def in_scalars(body: SeqStmt, stores: Mapping[Buffer, Sequence[Store]], begun: Container[Store]) -> SeqStmt:
-    """The body with local scalars for the elements of each buffer that it touches, which must be in bounds.
+    """The body with local scalars for these elements of each buffer, which must be in bounds.
 
-    The scalars are loaded before, except for elements `begun` by a store, and stored at the end.
+    The scalars are loaded before, except for elements that a store in `begun` sets, and stored at the end.
     """
     cells = {
         buffer: [(each, Buffer(buffer.name, buffer.dtype, (), "local")) for each in own]
@@ -167,7 +167,7 @@ def _certain(body: SeqStmt) -> Iterator[Stmt]:
 def with_scalars(body: SeqStmt) -> SeqStmt | None:
     """The body of a loop with short loops unrolled, and a scalar for each element of the arrays that it allocates.
 
-    None if it allocates no array and loops are not short enough, or if loops or arrays would remain.
+    None if it allocates no array and loops are not very short, or if loops or arrays would remain.
     """
     if not any(stmt.buffer.shape for stmt in statements_of(body, Allocate)) and not _has_few_apart(body):
         return None
@@ -226,7 +226,7 @@ def _is_small(buffer: Buffer) -> bool:
 
 
 def _place(node: Node) -> int | None:
-    """The element of a buffer that an access is at; None if it is not known, or for other nodes."""
+    """The position of the element accessed in its buffer; None if it is not constant, or for other nodes."""
     if not isinstance(node, Load | Store):
         return None
     place = 0

@@ -57,9 +57,9 @@ from tirlite.rewrite.vectors.vector_loops import (
 from tirlite.sizes import Size, is_at_most, maximum
 from tirlite.target import Processor
 
-# How many iterations of an outer loop share what is loaded inside, with four registers each for their results.
+# Iterations of an outer loop taken together to share loads, with four registers each for results.
 _ROWS = 4
-# How many loops of a chain are considered, from the inside.
+# The number of innermost loops of a chain that are considered.
 _DEEPEST = 4
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
@@ -192,12 +192,12 @@ def _is_part_of_row(chain: list[For], facts: Facts) -> bool:
 
 
 def _stores_alone(loop: For, facts: Facts) -> bool:
-    """Whether no other loop that LLVM unrolls accesses what a loop stores: LLVM keeps such rows in registers."""
+    """Whether no other loop that LLVM unrolls accesses the loop's results, which LLVM would keep in registers."""
     return all(facts.written_out_along.get(store.buffer, {loop}) <= {loop} for store in statements_of(loop.body, Store))
 
 
 def _goes_by_vectors(loop: For) -> bool:
-    """Whether a step of a schedule has written vectors already."""
+    """Whether the loop contains vectors already, from a schedule."""
     return any(store.value.dtype.lanes > 1 for store in statements_of(loop.body, Store))
 
 
@@ -221,7 +221,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     if rules.processor.permutes and not rules.called and (resampled := _resampled(innermost, facts, rules)) is not None:
         return nested(chain[:-1], *resampled).stmts
     if innermost.kind in _PLAIN and (plain := with_scalars(innermost.body)) is not None and not has_check(innermost):
-        # Without arrays and loops inside, LLVM vectorizes lanes that are not adjacent, too, as the colours of an image.
+        # Once arrays and loops inside are gone, LLVM also vectorizes strided lanes, as the colours of an image.
         return nested(chain[:-1], innermost.replaced(body=plain)).stmts
     found = (
         _at(chain, place, body, facts, rules, has_rows=True)
@@ -293,7 +293,7 @@ def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tu
 
 
 def _go_along_rows(stmts: tuple[Stmt, ...], fewest: int) -> bool:
-    """Whether at least `fewest` of the statements are loops, which load adjacent elements, and only load and store."""
+    """Whether at least `fewest` of the statements are loops, and all load adjacent elements and just store."""
     loops = [stmt for stmt in stmts if isinstance(stmt, For)]
     loads = [(node, loop) for loop in loops for node in loads_in(loop.body) if mentions(node, loop.var)]
     return len(loops) >= max(fewest, 1) and all(
@@ -333,7 +333,7 @@ def _sums_along_rows(stmts: tuple[Stmt, ...]) -> For | None:
 
 
 def _serves(loop: For, sums: For, facts: Facts) -> bool:
-    """Whether iterations of a loop are independent, and share some but not all of the rows that `sums` goes along."""
+    """Whether iterations of a loop are independent, and share some but not all of the rows that `sums` reads."""
     loads = [node for node in loads_in(sums.body) if mentions(node, sums.var)]
     own = [load for load in loads if mentions(load, loop.var)]
     pays = _is_plain(loop) and all(load.dtype.is_float for load in loads) and 0 < len(own) < len(loads)
@@ -361,7 +361,7 @@ def _at(
 ) -> tuple[Stmt, ...] | None:
     """The statements that replace a chain, with the loop at `place` vectorized; None if it has no vector form.
 
-    `body` is that of the loop, with local elements. With `has_rows`, lanes may load along rows of their own.
+    `has_rows`: lanes may load along rows of their own.
     """
     loop, inside = chain[place], facts.bounds.is_inside
     touches = facts.touches_in.get(loop, {})
@@ -470,7 +470,7 @@ def _short(loop: For) -> dict[Var, int]:
 def _slides(loads: list[Touch], short: Mapping[Var, int], outer: For) -> bool:
     """Whether windows of neighbouring iterations of an outer loop overlap.
 
-    Then an index depends on that loop and an inner one, which reaches further than a step of the outer one.
+    An index then depends on that loop and on an inner one that reaches further than a step of the outer one.
     """
     for index in (each for load in loads if isinstance(load.node, Load) for each in load.node.indices):
         nodes = [*walk(index)]
@@ -482,7 +482,7 @@ def _slides(loads: list[Touch], short: Mapping[Var, int], outer: For) -> bool:
 
 
 def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
-    """Whether an iteration reads an element of one buffer at the indices at which it writes one of another buffer.
+    """Whether an iteration reads a buffer at the indices at which it writes another one.
 
     Then the two buffers may be one array, as far as this loop is concerned, unless an iteration runs twice, or reads a
     tile before it writes it.

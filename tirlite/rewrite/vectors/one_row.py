@@ -61,7 +61,7 @@ def one_row(
 def as_one_row(
     nest: Sequence[For], buffers: Iterable[Buffer], *, of_loops: bool = False
 ) -> tuple[For, dict[Buffer, Buffer]] | None:
-    """The loop over all elements, and the views that it has of these buffers."""
+    """The loop over all elements of whole rows, and its flat views of these buffers."""
     if len(whole_rows(nest[0], of_loops=of_loops)) != len(nest):
         return None
     accesses = [node for node in accesses_in(nest[-1].body) if node.indices]
@@ -94,7 +94,7 @@ def as_one_row(
 
 
 def _goes_along(node: Load | Store, nest: Sequence[For]) -> bool:
-    """Whether an access moves with the innermost loop, as `whole_rows` has found it to go with all of them."""
+    """Whether an access moves with the innermost loop; `whole_rows` has checked the others."""
     return node.indices[-1] is nest[-1].var
 
 

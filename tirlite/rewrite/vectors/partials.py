@@ -61,12 +61,12 @@ _TAKEN = (Store, Let, IfThenElse, SeqStmt)
 
 
 def vector_lanes(element: int) -> int:
-    """How many elements of this many bytes go together."""
+    """The lanes for elements of this many bytes."""
     return min(_MOST_LANES, _PARTIAL_BYTES // element)
 
 
 def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
-    """The rule that turns reductions into serial loops, over vectors first if they have a vector form.
+    """The rule that turns reductions into serial loops, over vectors if they have a vector form.
 
     A nest of reductions into fixed elements keeps its partial results in vectors throughout. A remainder of integers is
     scalar if `processor` has no masks for elements of their width.
@@ -108,7 +108,7 @@ def _inside_rests(body: SeqStmt) -> set[Var]:
 
 
 def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, ...]:
-    """A reduction as loops over vectors, and the remainder. Raises NotVector."""
+    """A reduction as loops over vectors and a remainder. Raises NotVector."""
     updates = _updates(loop, facts, checked=True)
     if _is_left(loop, updates, processor):
         raise NotVector
@@ -174,7 +174,7 @@ def _combines_integers(update: AnyUpdate, dots: Container[str]) -> bool:
 def _follows_stores(loop: For, facts: Facts) -> bool:
     """Whether a loop reads up to the element that the outer loop has just stored.
 
-    A vector with such an element waits until the store has left the store buffer.
+    A vector load that includes it would wait until the store has left the store buffer.
     """
     for allocation, touches in facts.touches_in.get(loop, {}).items():
         around = _loops_around(touches[0])
@@ -262,9 +262,9 @@ def _searched(search: Search, inside: Callable[[Load], bool]) -> Iterator[Stmt]:
 
 
 def _is_certain(store: Store, loop: For, facts: Facts) -> bool:
-    """Whether a statement beside a loop accesses an element that the loop updates on a condition.
+    """Whether a statement beside a loop accesses the element that the loop updates conditionally.
 
-    Otherwise there may be no such element, or it may be another worker's.
+    Otherwise the element may not exist, or may belong to another worker.
     """
     for allocation, touches in facts.touches_in[loop].items():
         for mine in touches:
@@ -278,7 +278,7 @@ def _is_certain(store: Store, loop: For, facts: Facts) -> bool:
 
 
 def _moves(update: AnyUpdate, loops: Sequence[For], stmts: Sequence[Stmt]) -> bool:
-    """Whether iterations combine into different elements, or into one that is volatile."""
+    """Whether iterations update different elements, or a volatile one."""
     inside = defined_in(loops[0])
     written = {stmt.buffer for stmt in stmts if isinstance(stmt, Store)}
     for store in update.stores:
@@ -303,7 +303,7 @@ def _width(loop: For) -> int:
 
 
 class _Loops:
-    """The loops that replace one reduction."""
+    """Generates the loops that replace a reduction."""
 
     def __init__(
         self,
@@ -326,17 +326,14 @@ class _Loops:
             self.few //= 2
         # Several results share the registers of one.
         results = sum(len(update.stores) for update in updates)
-        self.gathers = False  # known with the rest
+        self.gathers = False  # set by `rest`
         self.most = self.few if is_half else max(self.few, lanes >> (results - 1).bit_length())
         self.partials = {
             most: [lane_partials(update, most, dots) for update in updates] for most in (self.most, self.few)
         }
 
     def statements(self) -> Iterator[Stmt]:
-        """The loops over vectors, and the remainder: a vector under a mask, or a serial loop.
-
-        Raises NotVector.
-        """
+        """The loops over vectors, and the remainder: a masked vector or a serial loop. Raises NotVector."""
         loop = self.loop
         if is_short(loop):
             yield loop.replaced(kind=ForKind.SERIAL)
@@ -418,7 +415,7 @@ class _Loops:
             yield from each.ended(const(0, i64))
 
     def over_vectors(self, lanes: int, begin: Expr, end: Expr) -> Stmt:
-        """The loop from `begin` to `end`, this many iterations at a time."""
+        """The loop from `begin` to `end` by vectors of this many lanes."""
         at = Var(self.loop.var.name)
         return For(at, begin, end, self.updates(Updates, at, lanes).block(self.loop.body), step=lanes)
 
@@ -446,7 +443,7 @@ class _Loops:
         return stmts if isinstance(count, IntImm) else (IfThenElse(GE(left, const(1, i64)), SeqStmt(stmts)),)
 
     def updates(self, kind: type[Updates], first: Expr, lanes: int) -> Updates:
-        """Iterations from one on, as lanes."""
+        """The lanes of iterations from `first` on."""
         return kind(self.loop.var, first, self.partials[lanes], self.is_inside, lanes)
 
 

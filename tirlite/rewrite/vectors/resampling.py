@@ -40,7 +40,7 @@ from tirlite.sizes.unknown import ends, is_nonnegative
 class ResamplingLanes(Lanes):
     """Lanes of a loop from its iteration `first` on. All sizes in `limited` have to be integers of 32 bits.
 
-    Of buffers in `flat` views of one axis are loaded.
+    `limited` collects the sizes that must fit into 32 bits for that; `flat` the flattened views to load from.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ResamplingLanes(Lanes):
         return super().reaches(index) or not isinstance(index, Ramp)
 
     def moved(self, load: Load) -> Expr | None:
-        """What lanes load from places in rows of their own, or that a branch asks for."""
+        """The load of lanes from rows of their own, or from places under a mask; None for other loads."""
         buffer = load.buffer
         if not load.indices or buffer in self.wide or buffer.volatile or buffer.strides or buffer.dtype.lanes > 1:
             return None
@@ -99,7 +99,7 @@ class ResamplingLanes(Lanes):
         return super()._combined(expr, children) if narrow is None else narrow
 
     def _narrow(self, expr: Expr, children: list[Expr]) -> Expr | None:
-        """What is computed of a float, or of parts of 32 bits, where all of it fits into these."""
+        """An index computed from a float, or from 32-bit parts, in 32 bits if all of it fits; else None."""
         wide = i64.with_lanes(self.lanes)
         if isinstance(expr, Cast) and expr.dtype == i64 and expr.value.dtype.is_float and self._fits(expr):
             return Cast(wide, Cast(i32.with_lanes(self.lanes), children[0]))
@@ -112,7 +112,7 @@ class ResamplingLanes(Lanes):
         return None
 
     def _part(self, expr: Expr, value: Expr) -> Expr | None:
-        """A vector of 32 bits with the values of an integer, if it fits."""
+        """The 32-bit vector of an integer's values, if it fits."""
         part = _widened(value)
         if part is not None or not self._fits(expr):
             return part
@@ -121,7 +121,7 @@ class ResamplingLanes(Lanes):
         return Broadcast(_narrowed(value), self.lanes) if value.dtype.lanes == 1 else None
 
     def _fits(self, expr: Expr) -> bool:
-        """Whether an integer has 32 bits, if the sizes in `limited` have."""
+        """Whether an integer fits into 32 bits if the sizes in `limited` do."""
         size = self.space.size(expr)
         low, high = ends(size)
         if low is None or high is None or not self.space.is_exact(size) or not is_nonnegative(low - i32.min):
@@ -133,13 +133,13 @@ class ResamplingLanes(Lanes):
 
 
 def _widened(value: Expr) -> Expr | None:
-    """What a vector of 64 bits was made of, if that is one of 32."""
+    """The 32-bit vector that a 64-bit one was converted from, if it was."""
     is_wide = isinstance(value, Cast) and value.dtype.lanes > 1 and value.dtype.scalar == i64
     return value.value if is_wide and isinstance(value, Cast) and value.value.dtype.scalar == i32 else None
 
 
 def _short(index: Expr) -> Expr:
-    """The places of lanes in 32 bits, which hold all that lie in a buffer."""
+    """An index as 32 bits, which hold every place in a buffer."""
     if index.dtype.scalar == i32:
         return index
     part = _widened(index)

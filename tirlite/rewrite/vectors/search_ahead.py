@@ -51,7 +51,7 @@ _MOST_IN_ORDER = 31
 
 @record(eq=False)
 class _Search:
-    """A counter below `limit`, in a local buffer, and whether the search goes on at it.
+    """A search by a counter below `limit`, in a local buffer.
 
     `rest` are the loop's other conditions; `at` stands for the counter in `goes_on`.
     """
@@ -64,7 +64,7 @@ class _Search:
 
 
 def search_ahead(loop: While) -> Stmt | None:
-    """A loop to precede a search, which advances the counter while the search goes on for whole vectors.
+    """A loop to put before a search, which advances the counter by whole vectors while the search continues.
 
     None for loops that do more than search, or whose vectors might access memory out of bounds.
     """
@@ -82,7 +82,7 @@ def search_ahead(loop: While) -> Stmt | None:
         return None
     if holds.dtype.lanes != lanes:
         return None
-    # The limit is an extent, which does not wrap around; the counter may be anything.
+    # The limit is an extent, so `limit - step` cannot overflow; `counter + step` might.
     step = const(lanes, i64)
     ahead = Add(search.counter, step)
     condition: Expr = And(LE(search.counter, Sub(search.limit, step)), Not(Call(bool_, Op.ANY, (Not(holds),))))
@@ -95,11 +95,10 @@ def search_ahead(loop: While) -> Stmt | None:
 def asserted_by_vectors(
     nest: Sequence[For], is_inside: Callable[[Load], bool], params: Iterable[Buffer]
 ) -> tuple[Stmt, ...] | None:
-    """What replaces loops that consist of an assertion: it tests whole vectors, and each element of a vector for which
-    it fails. A nest over whole rows of parameters is one loop over all elements.
+    """What replaces loops that only assert: tests of whole vectors, and of each element of a vector with a failure.
 
-    None for other loops, and where more than the assertion could stop the kernel. `is_inside` says of a load that it
-    lies in its buffer in every iteration.
+    A nest over whole rows of parameters becomes one loop over all elements. None for other loops, and if anything but
+    the assertion could stop the kernel. `is_inside` says whether a load is in bounds in every iteration.
     """
     (stmt,) = nest[-1].body.stmts
     assert isinstance(stmt, Assert)
@@ -141,7 +140,7 @@ def records_by_vectors(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
 
 
 def _where_few_break(vectors: Stmt) -> Iterator[Stmt]:
-    """Tests of vectors; if several in a row have new records, the next ones run in order without a test."""
+    """Tests of vectors; after several new records in a row, the next vectors run in order without a test."""
     assert isinstance(vectors, For)
     (asked,) = vectors.body.stmts
     assert isinstance(asked, IfThenElse)
@@ -178,7 +177,7 @@ def _asserted_of_rows(nest: Sequence[For], stmt: Assert, params: Iterable[Buffer
 
 
 def _at_place(place: Var, nest: Sequence[For], stmt: Assert) -> Iterator[Stmt]:
-    """The assertion of a nest over whole rows, for the element with this number."""
+    """The assertion of a nest over whole rows, for the element with this position."""
     rest: Expr = place
     indices: dict[Var, Var] = {}
     lets: list[Let] = []
@@ -198,7 +197,7 @@ def _asked(
     one_by_one: Callable[[Expr, Expr], Stmt],
     is_inside: Callable[[Load], bool] = lambda load: False,
 ) -> tuple[Stmt, ...] | None:
-    """A test of a condition by vectors over a row; `one_by_one` handles the parts in which it holds for any element."""
+    """A test of a condition by vectors over a row; `one_by_one` handles those in which it holds for some element."""
     loads = [load for load in loads_in(condition) if mentions(load.indices, row.var)]
     if not loads:
         return None
@@ -270,7 +269,7 @@ def _is_counter(node: Load | Store, counter: Load) -> bool:
 
 
 def _is_local(load: Load) -> bool:
-    """Whether a scalar is the author's variable."""
+    """Whether a load is of a local scalar."""
     return not load.indices and load.buffer.scope == "local" and not load.buffer.volatile
 
 

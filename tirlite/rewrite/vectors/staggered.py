@@ -20,18 +20,18 @@ from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.affine_exprs import folded, shifted
 from tirlite.rewrite.vectors.lanes import held, last_whole, may_fault
 
-# This many rows go together, and this many columns lie between two of them at most.
+# Rows taken together, and the greatest delay between two of them, in columns.
 _ROWS, _FARTHEST = 4, 4
-# Columns that are fewer take too little.
+# Shorter rows do not pay.
 _SHORTEST = 32
 # A longer body keeps the processor busy by itself.
 _MOST_NODES = 200
 
 
 def staggered(loop: For, inner: For, facts: Facts) -> tuple[Stmt, ...] | None:
-    """What replaces a loop over rows with one over columns alone in it; None where that is to stay.
+    """What replaces a loop over rows that only contains a loop over columns; None if it stays.
 
-    Rows go together whose columns wait for each other. They may read what rows around them write.
+    Applies if columns wait for each other. Rows may read what rows around them write.
     """
     if loop.step != 1 or inner.step != 1 or inner.kind is not ForKind.SERIAL or not _is_plain(loop, inner):
         return None
@@ -42,7 +42,7 @@ def staggered(loop: For, inner: For, facts: Facts) -> tuple[Stmt, ...] | None:
 
 
 def _is_plain(loop: For, inner: For) -> bool:
-    """Whether rows have the same columns, and do no more than load and store."""
+    """Whether all rows have the same columns, and only load and store."""
     nodes = [*walk(inner.body)]
     bounds = [*walk(inner.start), *walk(inner.stop)]
     is_same = loop.var not in bounds and not any(isinstance(node, Load) for node in bounds)
@@ -58,19 +58,19 @@ def _stays(node: Node) -> bool:
 
 
 def _is_free(dependence: Dependence) -> bool:
-    """Whether integers are combined, in whatever order."""
+    """Whether a dependence is between updates of integers, which may be reordered."""
     node = dependence.source.node
     return dependence.is_reduction and isinstance(node, Load | Store) and not node.buffer.dtype.is_float
 
 
 def _waits(dependence: Dependence) -> bool:
-    """Whether an iteration waits for a float: integers are there soon."""
+    """Whether an iteration waits for a float of an earlier one; integers have too little latency."""
     node = dependence.source.node
     return dependence.kind is DependenceKind.FLOW and isinstance(node, Load | Store) and node.buffer.dtype.is_float
 
 
 def _behind(loop: For, facts: Facts) -> int | None:
-    """How many columns a row stays behind the one before, for nothing to come before what it must follow."""
+    """The delay in columns of each row behind the one before that preserves all dependences; None if too large."""
     most = 0
     for each in facts.carried_by(loop):
         if _is_free(each):
@@ -85,7 +85,7 @@ def _behind(loop: For, facts: Facts) -> int | None:
 
 
 def _rows(loop: For, inner: For, behind: int) -> Iterator[Stmt]:
-    """Blocks of rows, and single rows where they are few, or have few columns."""
+    """The loop over blocks of rows, and single rows for the remainder, or if there are too few columns."""
     last = (_ROWS - 1) * behind
     count = yield from held(folded(loop.count), "count", loop)
     middle = last_whole(loop, count, _ROWS)
@@ -103,7 +103,7 @@ def _rows(loop: For, inner: For, behind: int) -> Iterator[Stmt]:
 
 
 def _triangle(loop: For, inner: For, behind: int, is_end: bool) -> For:
-    """What rows of a block begin with before all of them run, or end with after that."""
+    """The iterations of a block that run before all its rows are active, or, with `is_end`, after that."""
     row = Var(loop.var.name)
     first, stop = (1, _ROWS) if is_end else (0, _ROWS - 1)
     left = Sub(row, loop.var) if is_end else Sub(shifted(loop.var, stop), row)

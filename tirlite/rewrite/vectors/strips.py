@@ -31,7 +31,7 @@ _FEWEST_ROWS = 32
 def in_strips(loop: For, rows: int) -> Stmt | None:
     """The strip-mined loop, this many rows at once; None if it does anything but reduce columns.
 
-    Its iterations must be independent. Each result is combined in the order that is written.
+    The iterations must be independent. Each result is combined in the order written.
     """
     parts = _parts(loop)
     if parts is None or loop.step != 1 or not takes_rows_of_lanes(loop) or any(map(_stays, walk(loop.body))):

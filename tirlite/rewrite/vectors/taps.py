@@ -21,16 +21,16 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.jam import by_rows
 from tirlite.rewrite.vectors.lanes import MOST_APART
 
-# The most iterations of one loop, and the most statements that loops inside of a body become.
+# The most iterations of a loop over taps, and the most statements of an unrolled loop.
 _WIDEST = 16
 _MOST_STATEMENTS = 160
 _KINDS = (ForKind.SERIAL, ForKind.REDUCE, ForKind.UNROLLED)
-# What terms of a window are combined by.
+# Operations that combine the terms of a window.
 _OPERATIONS = (Add, Min, Max)
 
 
 def count_of(loop: For) -> int | None:
-    """How many taps a loop goes over; None where it may be many."""
+    """The number of taps that a loop goes over; None if it is not a small constant."""
     if loop.step != 1 or loop.kind not in _KINDS or loop.values is None:
         return None
     return len(loop.values) if len(loop.values) <= _WIDEST else None
@@ -39,7 +39,7 @@ def count_of(loop: For) -> int | None:
 def written_out(body: SeqStmt, *, shared: bool = False) -> SeqStmt:
     """The body with loops over taps unrolled, if they contain straight-line code, and the result is small.
 
-    With `shared`, only loops whose iterations share something.
+    With `shared`, only loops whose iterations share loads.
     """
     made = tuple(each for stmt in body.stmts for each in _written_out(stmt, shared=shared))
     is_same = len(made) == len(body.stmts) and all(a is b for a, b in zip(made, body.stmts, strict=True))
@@ -51,7 +51,7 @@ def _written_out(stmt: Stmt, *, shared: bool) -> tuple[Stmt, ...]:
         return (*_by_groups(stmt),) if isinstance(stmt, For) and shared else (stmt,)
     made: list[Stmt] = []
     for tap in stmt.values or ():
-        # Bounds of loops inside may be constant now.
+        # The bounds of inner loops may have become constant.
         made += written_out(folded(substitute(stmt.body, {stmt.var: const(tap, i64)})), shared=shared).stmts
         if len(made) > _MOST_STATEMENTS or not all(isinstance(each, Store | Let | Allocate) for each in made):
             return (stmt,)
@@ -59,9 +59,9 @@ def _written_out(stmt: Stmt, *, shared: bool) -> tuple[Stmt, ...]:
 
 
 def _by_groups(loop: For) -> Iterator[Stmt]:
-    """The loop, with as many iterations at a time as load from the same vectors, if there are such.
+    """The loop, unrolled by as many iterations as load from the same vectors.
 
-    If lanes lie four elements apart, four iterations load whole vectors, each beginning one element further on.
+    If lanes are four elements apart, four iterations load whole vectors, each starting one element later.
     """
     body = loop.body.stmts
     apart = max((_apart(node, loop.var) for node in loads_in(loop.body)), default=1)
@@ -74,7 +74,7 @@ def _by_groups(loop: For) -> Iterator[Stmt]:
 
 
 def _apart(load: Load, var: Var) -> int:
-    """The distance of lanes of a load that moves by one with a variable, if it is short; else 1."""
+    """The stride between lanes of a load that moves by one with a variable, if it is short; else 1."""
     last = load.indices[-1] if load.indices else None
     if not isinstance(last, Ramp) or not isinstance(last.stride, IntImm) or not 1 < last.stride.value <= MOST_APART:
         return 1
@@ -95,7 +95,7 @@ def _share(taps: For) -> bool:
 
 
 def by_window_rows(body: SeqStmt, below: Var) -> SeqStmt:
-    """The body in which windows that move with `below` are combined row by row."""
+    """The body in which windows that move with `below` are reduced row by row."""
     made = tuple(_rows_first(stmt, below) if isinstance(stmt, For) else stmt for stmt in body.stmts)
     is_same = all(a is b for a, b in zip(made, body.stmts, strict=True))
     return body if is_same else SeqStmt(made, span=body.span)
@@ -117,7 +117,7 @@ def _rows_first(rows: For, below: Var) -> Stmt:
 
 
 def _term(stmt: Stmt, results: Container[Buffer], *, may_regroup: bool) -> Expr | None:
-    """What a statement combines with a local scalar, if that may be regrouped, and does not depend on the scalar."""
+    """What a statement combines with a local scalar, if regrouping is allowed and it does not depend on the scalar."""
     value = stmt.value if isinstance(stmt, Store) else None
     if not isinstance(stmt, Store) or not isinstance(value, _OPERATIONS) or value.dtype.lanes != 1:
         return None
@@ -128,7 +128,7 @@ def _term(stmt: Stmt, results: Container[Buffer], *, may_regroup: bool) -> Expr 
 
 
 def _row(stmt: Stmt, term: Expr, taps: For) -> Store:
-    """A statement that combines all terms of a row first, and then adds the result."""
+    """A statement that combines the terms of a row first, and then adds the result."""
     assert isinstance(stmt, Store)
     assert isinstance(stmt.value, _OPERATIONS)
     terms = [folded(substitute(term, {taps.var: const(tap, i64)})) for tap in taps.values or ()]
@@ -136,7 +136,7 @@ def _row(stmt: Stmt, term: Expr, taps: For) -> Store:
 
 
 def _moves_with(term: Expr, row: Var, below: Var) -> bool:
-    """Whether one row further on is one window further on: both are added up along some axes, and are nowhere else."""
+    """Whether moving by one row equals moving by one window: both variables only occur added together in indices."""
     todo: list[Node] = [term]
     together = False
     while todo:
@@ -157,7 +157,7 @@ def _moves_with(term: Expr, row: Var, below: Var) -> bool:
 
 
 def _added(index: Expr) -> list[Expr]:
-    """The terms of a sum, where a difference is one term."""
+    """The terms of a sum; a subtrahend counts as a negated term."""
     if isinstance(index, Add):
         return [*_added(index.a), *_added(index.b)]
     return [*_added(index.a), Neg(index.b)] if isinstance(index, Sub) else [index]

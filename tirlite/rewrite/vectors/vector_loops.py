@@ -231,7 +231,7 @@ class VectorLoops:
         return For(at, begin, stop, SeqStmt((within, *self.body(first, lanes).stmts)), step=lanes)
 
     def body(self, first: Expr, lanes: int) -> SeqStmt:
-        """The body for this many iterations at once, from `first` on."""
+        """The body for `lanes` iterations from `first` on."""
         return written_out(self.jam(self.lanes(first, lanes).block(self.inside)), shared=True)
 
 

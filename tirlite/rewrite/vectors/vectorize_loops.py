@@ -97,7 +97,7 @@ class VectorizeLoops(FactsPass):
 
 
 def _past_caches(func: PrimFunc, made: Iterable[For], processor: Processor) -> dict[For, tuple[Stmt, ...]]:
-    """What replaces other loops that write results which may go past the caches: so may vectors alone."""
+    """What replaces the other loops whose results may bypass the caches, which only vector stores can."""
     past = results(func, processor)
     found = [loop for loop in statements_of(func.body, For) if past and stores_past(loop, past)]
     if not found:
@@ -110,7 +110,7 @@ def _past_caches(func: PrimFunc, made: Iterable[For], processor: Processor) -> d
 
 
 def _without_counts(func: PrimFunc) -> PrimFunc:
-    """The function without loops that count the ones of an integer, which vectors would take as many rounds for."""
+    """The function without loops that count bits, which would take as many rounds by vectors."""
     from tirlite.rewrite.vectors.count_bits import counted
 
     made = {loop: stmts for loop in statements_of(func.body, While) if (stmts := counted(loop)) is not None}
@@ -118,13 +118,13 @@ def _without_counts(func: PrimFunc) -> PrimFunc:
 
 
 def _storing_back(func: PrimFunc) -> list[For]:
-    """The innermost loops that do no more than store, and that on a condition."""
+    """The loops that only store, some of it conditionally."""
     loops = (loop for loop in statements_of(func.body, For) if loop.kind in (ForKind.SERIAL, ForKind.PARALLEL))
     found = [loop for loop in loops if any(isinstance(stmt, IfThenElse) for stmt in loop.body.stmts)]
     return [loop for loop in found if all(isinstance(each, Let | Store | IfThenElse) for each in statements(loop.body))]
 
 
-# What a look at a loop shows where vectors may serve it.
+# Quick tests for loops that vectors may speed up.
 _SIGNS = (
     patterns.has_much_to_do,
     patterns.asserts_alone,
@@ -144,7 +144,7 @@ def _may_serve(loop: For) -> bool:
 
 
 def _ahead(func: PrimFunc, made: Iterable[For]) -> dict[While, Stmt]:
-    """What leads up to loops that search, but for those in loops that others take the place of."""
+    """The vector loops to put before loops that search, except in loops that are replaced."""
     from tirlite.rewrite.vectors.search_ahead import search_ahead
 
     gone = {each for loop in made for each in statements_of(loop.body, While)}
