@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 N = TypeVar("N", bound=Node)
 
-# Constants below these in magnitude are added up, and multiplied.
+# Constants below these in magnitude are folded in sums, and in products.
 _SMALL = 1 << 40
 _SMALL_FACTOR = 1 << 20
 
 
 def index_expr(value: Size, space: IndexSpace) -> Expr | None:
-    """The i64 expression with the value of a sum; None where it is over more than loop variables and sizes."""
+    """The i64 expression for an affine sum; None if it contains more than loop counters and sizes."""
     terms: dict[Var, Size] = {}
     rest = value
     while moving := terms_in(rest):
@@ -37,7 +37,7 @@ def index_expr(value: Size, space: IndexSpace) -> Expr | None:
             scale = coefficient // loop.step
         else:
             return None
-        # The variable is the start of its loop plus the steps behind.
+        # The variable is the loop's start plus the counter times its step.
         terms[loop.var] = terms.get(loop.var, 0) + scale
         rest = rest - scale * space.size(loop.var)
         if unknown in terms_in(rest):
@@ -63,7 +63,7 @@ def _sum(terms: dict[Var, Size], constant: Size, space: IndexSpace) -> Expr:
 
 
 def shifted(index: Expr, by: int) -> Expr:
-    """`index + by`, with the constant terms at the end of it as one."""
+    """`index + by`, merged with the constant at the end of `index`."""
     if by == 0:
         return index
     while isinstance(index, Add | Sub) and isinstance(index.b, IntImm) and abs(index.b.value) < _SMALL > abs(by):
@@ -75,7 +75,7 @@ def shifted(index: Expr, by: int) -> Expr:
         return index
     if -i64.max <= by < 0:
         return Sub(index, const(-by, i64))
-    # To take the least i64 away is to add it, as sums wrap around.
+    # Subtracting the least i64 equals adding it, since sums wrap around.
     return Add(index, const(by if by <= i64.max else i64.min, i64))
 
 

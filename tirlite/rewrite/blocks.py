@@ -43,18 +43,18 @@ from tirlite.rewrite.vectors.lane_partials import Partials
 from tirlite.rewrite.vectors.lanes import Lanes, held, is_at
 from tirlite.rewrite.vectors.partials import vector_lanes
 
-# This many blocks at most. The copies of an array, one for each block, take this many bytes at most.
+# The most blocks; the most copies of an array, one per block, and their bytes.
 _MOST_BLOCKS = 64
 _COPIES = 8
 _COPIES_BYTES = 1 << 18
-# This many iterations in a row update an array of their own each, of this many bytes: none waits for the one before.
+# Consecutive iterations use this many copies of an array of up to this many bytes, so that updates do not wait.
 _TURNS = 4
 _TURN_BYTES = 1 << 12
-# The fewest iterations of a block, and where these have loops inside. For each element of an array it has this many.
+# The fewest iterations of a block: in general, with inner loops, and per element of a copied array.
 _LEAST = 4096
 _LEAST_OF_NESTS = 16
 _LEAST_PER_COPY = 16
-# Copies of fewer elements are set and added up in no time.
+# Initializing and combining copies of fewer elements takes too little time to need a form without them.
 _WORTH_A_FORM = 64
 _PLAIN = (Store, Let, For, IfThenElse, Allocate, SeqStmt)
 _INSIDE = (ForKind.REDUCE, ForKind.SERIAL, ForKind.UNROLLED)
@@ -63,11 +63,11 @@ _INSIDE = (ForKind.REDUCE, ForKind.SERIAL, ForKind.UNROLLED)
 def in_blocks(
     loop: For, kind: ForKind, facts: Facts, bounds: Mapping[Expr, int], *, repeats: bool
 ) -> tuple[Stmt, ...] | None:
-    """What replaces a reduction; None where it is to stay. The loop over blocks is of this kind.
+    """What replaces a reduction; None if it stays. The loop over blocks has this kind.
 
-    `bounds` are what some numbers are at most there. One that `repeats` stays where one block would be all there is:
-    handing that over takes longer than short rows do. So does one of no more iterations than a block has copies of
-    elements: those are set, and added up.
+    `bounds` are upper bounds of some counts here. If an outer loop `repeats` the reduction, it stays whole unless there
+    are several blocks, since starting workers takes longer than short rows do. So does one with at most as many
+    iterations as a block's copies have elements to set and combine.
     """
     if loop.step != 1 or not all(map(_is_plain, statements(loop.body))):
         return None
@@ -105,7 +105,7 @@ def _is_plain(stmt: Stmt) -> bool:
 
 
 def _may_move(buffer: Buffer, loop: For, definitions: Definitions) -> bool:
-    """Whether a loop accesses a buffer only by its own name, and that is not volatile."""
+    """Whether a loop accesses a buffer only under its own name, and it is not volatile."""
     mentioned = {each for node in walk(*statements(loop)) for each in buffers_of(node)}
     return not buffer.volatile and all(
         each is buffer for each in mentioned if definitions.root(each) is definitions.root(buffer)
@@ -113,7 +113,7 @@ def _may_move(buffer: Buffer, loop: For, definitions: Definitions) -> bool:
 
 
 def _results(updates: tuple[AnyUpdate, ...], loop: For, *, windows: bool) -> list[Cells | Copies] | None:
-    """The partial results of blocks: one for each fixed element, or a copy of an array."""
+    """The partial results of blocks: scalars for a fixed element, or a copy of an array. None if there is no form."""
     inside = defined_in(loop)
     found: list[Cells | Copies] = []
     moving: dict[Buffer, Copies] = {}
@@ -137,7 +137,7 @@ def _results(updates: tuple[AnyUpdate, ...], loop: For, *, windows: bool) -> lis
 
 
 def _is_there(store: Store) -> bool:
-    """Whether constants prove that an element is in bounds."""
+    """Whether constant indices show that an element is in bounds."""
     pairs = zip(store.indices, store.buffer.shape, strict=True)
     return all(
         isinstance(index, IntImm) and isinstance(extent, IntImm) and 0 <= index.value < extent.value
@@ -151,10 +151,7 @@ def _bytes(buffer: Buffer) -> int:
 
 
 class Cells:
-    """Partial results for fixed elements: each block combines into local scalars of its own.
-
-    For each element, an array keeps the results of all blocks.
-    """
+    """Partial results for fixed elements: each block accumulates in local scalars, which an array collects."""
 
     most = _MOST_BLOCKS
     least = 1
@@ -165,7 +162,7 @@ class Cells:
         self.buffer, self.span = update.store.buffer, update.store.span
         self.own = [Buffer(each.buffer.name, each.buffer.dtype, (), "local") for each in update.stores]
         self.all = Partials(update, const(_MOST_BLOCKS, i64), "blocks", "local")
-        # Where there is no iteration, there may be no such element.
+        # Without iterations the element may not exist.
         self.is_certain = all(map(_is_there, update.stores))
 
     def _scalar(self, access: Load | Store) -> Buffer | None:
@@ -197,10 +194,10 @@ class Cells:
 
 
 class Copies:
-    """Partial results for an array with updates at varying elements: each block has a copy, or one for each turn.
+    """Partial results for an array with varying indices: each block has a copy, or one per turn.
 
-    Iterations use several copies in turn, so that equal consecutive elements, as in pictures, do not wait for each
-    other. With `windows` a copy keeps the name and the axes of the array, for code that names elements in errors, and
+    Iterations use several copies in turn, so that updates of equal consecutive elements, as in pictures, do not wait
+    for each other. With `windows`, a copy keeps the array's name and axes, for code that names elements in errors, and
     there are no turns.
     """
 
@@ -224,7 +221,7 @@ class Copies:
 
     @property
     def elements(self) -> int:
-        """The number of elements that a block has of its own."""
+        """The number of elements in a block's copies."""
         return len(self._turns()) * _bytes(self.buffer) // self.buffer.dtype.bytes
 
     def covers(self, access: Load | Store) -> bool:
@@ -246,7 +243,7 @@ class Copies:
         return access.replaced(buffer=self.copies, indices=(block, *self._turns()[0], *access.indices))
 
     def by_turns(self, loop: For) -> Iterator[Stmt]:
-        """A loop that updates the copy of the first turn, as one whose iterations update those of all turns."""
+        """A loop over the copy of the first turn, unrolled over the copies of all turns."""
 
         def turned(access: Load | Store, turn: int) -> Node:
             if access.buffer is not self.copies:
@@ -275,7 +272,7 @@ class Copies:
         yield self._for_each(taken)
 
     def _for_each(self, stmt: Callable[[tuple[Expr, ...], tuple[Var, ...]], Stmt]) -> Stmt:
-        """A statement for each turn and element, by vectors where rows are whole numbers of them."""
+        """A loop that runs a statement for each turn and element, by vectors if rows are multiples of them."""
         place = tuple(Var("place") for _ in self.buffer.shape)
         *others, last = self.buffer.shape
         at, lanes = place[-1], vector_lanes(self.buffer.dtype.bytes)
@@ -294,15 +291,15 @@ def _is_of_integers(update: AnyUpdate) -> bool:
 
 
 def _loads_by_tests(loop: For) -> bool:
-    """Whether a test decides about a load of another one: LLVM loads it by masks, though it may always be loaded."""
+    """Whether a condition decides about a load in another condition, for which LLVM would use masks needlessly."""
     return any(isinstance(each, And | Or) and [*loads_in(each.b)] for each in walk(loop.body))
 
 
 class _BlockLoop:
-    """The loop over the blocks, and what comes before and after.
+    """The loop over the blocks, and the statements before and after it.
 
-    Integers come out the same in any order: what LLVM makes of the loop `inside`, which is long, is as quick as partial
-    results in vectors, and takes it half the time. Rows of some hundreds took up to three times as long.
+    Integers may be combined in any order. For long loops LLVM's own form of the loop `inside` is as fast as partial
+    results in vectors and takes half the compile time; rows of some hundred iterations took up to three times as long.
     """
 
     inside = ForKind.REDUCE
@@ -317,7 +314,7 @@ class _BlockLoop:
         self.least = max(_LEAST_OF_NESTS if nested else _LEAST, *(each.least for each in results))
 
     def take_turns(self) -> None:
-        """Lets iterations of little else than one update of a small array take turns."""
+        """Lets iterations that do little but one update of a small array use copies in turn."""
         only = self.results[0] if len(self.results) == 1 and len(self.loop.body.stmts) == 1 else None
         if isinstance(only, Copies) and only.window is None and _bytes(only.buffer) <= _TURN_BYTES:
             only.takes_turns = True
@@ -326,7 +323,7 @@ class _BlockLoop:
         stop = yield from held(self.loop.stop, "stop", self.loop)
         loop = self.loop.replaced(stop=stop)
         count = yield from held(loop.count, "count", loop)
-        # Cut into at most this many, whose lengths are whole numbers of the least: no sum wraps around.
+        # At most `most` blocks, whose length is a multiple of `least`; no sum overflows.
         unit = const(self.least, i64)
         length, number = Var("length"), Var("number")
         share = Add(FloorDiv(count, const(self.least * self.most, i64)), const(1, i64))
@@ -334,7 +331,7 @@ class _BlockLoop:
         yield Let(number, Add(FloorDiv(Max(Sub(count, const(1, i64)), const(0, i64)), length), const(1, i64)))
         for each in self.results:
             yield from each.declared()
-        block = Var(f"{loop.var.name}.block")  # of which faults do not tell, as no author knows it
+        block = Var(f"{loop.var.name}.block")  # a name with a dot is left out of fault messages
         yield For(block, const(0, i64), number, self.body(loop, block, length), self.kind, span=loop.span)
         yield from self.together(loop, count, number, length)
 
@@ -369,7 +366,7 @@ class _BlockLoop:
 
 
 class _Searched(_BlockLoop):
-    """Blocks that find only a value. Its place is looked up in the first block that has it."""
+    """Blocks that find only the value; its place is searched in the first block that has it."""
 
     def __init__(self, search: Search, kind: ForKind) -> None:
         self.search = search

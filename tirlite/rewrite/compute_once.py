@@ -17,16 +17,16 @@ from tirlite.ir.rewrite import rewrite, substitute, values_of
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import is_constant, loads_in, mentions, statements, statements_of, variables_in, walk
 
-# Between the two loops nothing else may stand: it neither fails, nor reads or writes what is not seen.
+# Only these statements may come between the two loops: they cannot fail, and their accesses are visible.
 _PLAIN = (Allocate, For, IfThenElse, Let, Store)
-# What quotients that are stored consist of.
+# The operations in quotients that are stored.
 _PURE = (Add, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, TruncDiv, Var)
-# A loop of so few iterations is a part of an iteration around, such as one over the colours of a pixel.
+# A loop of at most this many iterations, as over the colours of a pixel, counts as part of an iteration around it.
 _FEW = 16
 
 
 def rewritten(facts: Facts, *, called: bool) -> PrimFunc:
-    """The function with what two loops compute stored by a loop before them, see `ComputeOnce`."""
+    """The function with values that two loops compute stored by a loop before them, see `ComputeOnce`."""
     func = facts.func
     if any(loop.kind is ForKind.REDUCE and has_much_to_do(loop) for loop in statements_of(func.body, For)):
         func = rewrite(func, {SeqStmt: lambda block: _LoopPairs(block, facts, called=called).rewritten()})
@@ -34,7 +34,7 @@ def rewritten(facts: Facts, *, called: bool) -> PrimFunc:
 
 
 class _LoopPairs:
-    """The statements of a block, in which pairs of loops are looked for."""
+    """Searches a block for pairs of loops that compute the same value."""
 
     def __init__(self, block: SeqStmt, facts: Facts, *, called: bool) -> None:
         self.block = block
@@ -73,7 +73,7 @@ class _LoopPairs:
         return None
 
     def _may_stand(self, pair: _Pair, between: Sequence[Stmt]) -> bool:
-        """Whether the value is the same before the first loop, and the results may stand there that early."""
+        """Whether the value is the same before the first loop, and the results may be overwritten that early."""
         loads = list(loads_in(pair.value))
         is_changed = not self._loaded(pair.value).isdisjoint(self._stored(pair.first, *between))
         if is_changed or any(each.buffer.volatile for each in loads):
@@ -110,7 +110,7 @@ class _Pair:
 
 
 def _loading(loop: For, store: Store, value: Call, names: dict[Var, Expr]) -> For:
-    """A loop with loads of what was stored in the place of a value."""
+    """A loop that loads the stored value instead of computing it."""
     stored = Load(store.buffer, tuple(substitute(index, names) for index in store.indices))
     result = rewrite(loop, {Call: lambda node: stored if structural_equal(node, value) else node})
     assert isinstance(result, For)
@@ -118,7 +118,7 @@ def _loading(loop: For, store: Store, value: Call, names: dict[Var, Expr]) -> Fo
 
 
 def _without_names(loop: For) -> For:
-    """A loop with one store, which may follow lets, as the store alone."""
+    """A loop whose body is one store after lets, as the store alone."""
     *before, last = loop.body.stmts or (loop,)
     lets = [each for each in before if isinstance(each, Let)]
     if not lets or len(lets) < len(before) or not isinstance(last, Store):
@@ -138,7 +138,7 @@ def _go_alike(first: For, second: For) -> bool:
 
 
 def _lie_alike(load: Load, store: Store) -> bool:
-    """Whether the one is at the place of the other, should their buffers be."""
+    """Whether both access the same place, if their buffers are the same array."""
     a, b = load.buffer, store.buffer
     pairs = [(a.shape, b.shape), (a.strides, b.strides), (load.indices, store.indices)]
     return a.dtype == b.dtype and all(are_equal(*pair) for pair in pairs)
@@ -153,7 +153,7 @@ def _elementary(value: Expr) -> Iterator[Call]:
 
 
 def _with_quotients(func: PrimFunc, facts: Facts) -> PrimFunc:
-    """The function with the quotients that rows of its nests have in common stored before these."""
+    """The function with quotients that the rows of its nests share stored before these."""
     if For not in func.body.kinds:
         return func
     stmts: list[Stmt] = []
@@ -177,7 +177,7 @@ def _loaded_from(loads: dict[Expr, Load], quotient: Expr) -> Expr:
 
 
 def _is_of_rows(loop: For, facts: Facts) -> bool:
-    """Whether a loop goes through a row whose length is known before anything is done."""
+    """Whether a loop runs along a row whose length is known on entry."""
     from tirlite.sizes import is_at_most
 
     inside = (each for each in statements(loop.body) if isinstance(each, For | While))
@@ -199,7 +199,7 @@ def _is_by_no_constant(node: Node) -> TypeGuard[FloorDiv | TruncDiv]:
 
 
 def _quotients(loop: For, facts: Facts) -> Iterator[FloorDiv | TruncDiv]:
-    """The quotients by no constants in a loop that its variable decides, with what is given to the function."""
+    """The non-constant quotients in a loop that only depend on its variable and on the function's parameters."""
     todo: list[Node] = [loop.body]
     while todo:
         node = todo.pop()
@@ -216,7 +216,7 @@ def _quotients(loop: For, facts: Facts) -> Iterator[FloorDiv | TruncDiv]:
 def _store_once(
     quotient: Expr, loop: For, stored: dict[Expr, Buffer], loads: dict[Expr, Load], stmts: list[Stmt]
 ) -> None:
-    """Has a quotient of a loop loaded, from the row that one like it is stored in, or else from a new one."""
+    """Replaces a quotient by a load from a row that stores equal quotients, which is added if it is new."""
     row = next((each for other, each in stored.items() if structural_equal(other, quotient)), None)
     if row is None:
         row = stored[quotient] = Buffer("quotients", i64, (loop.stop,))

@@ -19,7 +19,7 @@ from tirlite.sizes import Dim
 
 
 def fit_callees(func: PrimFunc) -> PrimFunc:
-    """`func`, and all that it calls, with calls of versions for empty arrays where these may come up."""
+    """`func` and its callees, calling versions for empty arrays where an extent may be 0."""
     return run(_Fit().fitted(func))
 
 

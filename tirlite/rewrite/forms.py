@@ -7,17 +7,16 @@ from enum import Enum
 from tirlite.ir import i64
 from tirlite.record import record
 
-# As many elements as no array has.
+# More elements than any array has.
 NEVER = 1 << 48
 
 
 class Form(Enum):
     """The versions of a function.
 
-    The usual one leaves calls that break its conditions on accesses to the one that runs `IN_ORDER`, as it is written,
-    and may leave those with large arrays to the `LARGE` one, which is transformed more, and those with small ones to
-    the `SMALL` one, which is transformed less. A version `ALONE`, in a program in C, checks what is not proved where it
-    is accessed, and serves arrays of all sizes.
+    USUAL serves most calls. It leaves calls that fail its conditions on accesses to IN_ORDER, which runs as written,
+    and may leave large arrays to LARGE, which is transformed more, and small ones to SMALL, which is transformed less.
+    ALONE, in a C program, serves arrays of all sizes and checks in place what is not proved.
     """
 
     USUAL = "usual"
@@ -29,10 +28,7 @@ class Form(Enum):
 
 @record
 class Limits:
-    """The total bytes of arrays below which a call is for the version `SMALL`, and from which on for `LARGE`.
-
-    0 if there is no such version.
-    """
+    """The total bytes of arrays below which a call is for the version SMALL, and from which on for LARGE; 0: none."""
 
     small_below: int = 0
     large_from: int = 0
@@ -44,7 +40,7 @@ class Limits:
         return Form.LARGE if 0 < self.large_from <= size else Form.USUAL
 
     def beside(self, other: Limits) -> Limits:
-        """Those of both, for calls that either would serve."""
+        """The limits of both together: the lower one of each kind."""
         least = min(filter(None, (self.large_from, other.large_from)), default=0)
         return Limits(min(filter(None, (self.small_below, other.small_below)), default=0), least)
 
@@ -54,7 +50,7 @@ class Limits:
         return [*found, Limits(large_from=self.large_from)] if self.large_from else found
 
     def sizes(self, form: Form) -> tuple[int, int]:
-        """The least and the most bytes of all arrays that a version is for."""
+        """The least and the most total bytes that a version is for."""
         if form is Form.SMALL:
             return 0, self.small_below - 1
         if form is Form.LARGE:

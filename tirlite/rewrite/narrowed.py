@@ -63,7 +63,7 @@ _COMPARISONS = (EQ, NE, LT, LE, GT, GE)
 _OTHERS = (BitOr, BitXor, ShiftLeft, TruncDiv, TruncMod, Neg, Call, Select)
 _COMPUTING = (*_SUMS, *_EXTREMES, *_QUOTIENTS, *_BY_CONSTANTS, *_COMPARISONS, *_OTHERS)
 _STATEMENTS = (SeqStmt, For, Store, Let, Allocate, IfThenElse)
-# Loops that deep inside of others are left alone.
+# Loops nested deeper stay as they are.
 _DEEPEST = 8
 _LOOPS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE, ForKind.UNROLLED)
 
@@ -86,7 +86,7 @@ class _Narrow(NamedTuple):
 
 
 def rewritten(facts: Facts) -> PrimFunc:
-    """The function with loops that compute in 16 bits, see `NarrowIntegers`."""
+    """The function with loops computing in 16 bits, see `NarrowIntegers`."""
     made: dict[For, tuple[Stmt, ...]] = {}
     work = [(facts.func.body, 0)]
     while work:
@@ -102,7 +102,7 @@ def rewritten(facts: Facts) -> PrimFunc:
 
 
 def _narrowed_apart(loop: For, facts: Facts) -> For | None:
-    """The same of a nest that sums up in an array, as one that does so in a scalar and stores that."""
+    """`narrowed` for a nest that accumulates in an array, after moving the sum to a scalar."""
     chain = chain_from(loop)
     inner, touches = chain[-1], facts.touches_in.get(chain[-1], {})
     if not isinstance(inner.body.stmts[0], Store) or not all(isinstance(each, For) for each in inner.body.stmts[1:]):
@@ -114,7 +114,7 @@ def _narrowed_apart(loop: For, facts: Facts) -> For | None:
 
 
 def narrowed(loop: For) -> For | None:
-    """The loop with all that it computes of data in 16 bits; None where that cannot be, or nothing is computed."""
+    """The loop with all its computations on data in 16 bits; None if that cannot be, or nothing is computed."""
     if not all(isinstance(stmt, _STATEMENTS) for stmt in statements(loop)) or not all(
         stmt.kind in _LOOPS for stmt in statements_of(loop, For)
     ):
@@ -127,19 +127,19 @@ def narrowed(loop: For) -> For | None:
     if scalars:
         values.scalars = scalars
         body = values.applied(body)
-    # A float is made of an integer of 32 bits: one of 16 is widened first, which takes as long as two operations save.
+    # A conversion to float needs 32 bits: widening for it costs as much as two narrow operations save.
     pays = values.count > 2 * values.floats
     return None if values.is_refused or not pays or _has_wide_data(body) else loop.replaced(body=body)
 
 
 def _looks_up(node: Node) -> bool:
-    """Whether an index is computed from data."""
+    """Whether a node has an index computed from data."""
     indices = node.indices if isinstance(node, Load | Store) else ()
     return any(isinstance(each, Load | Call) for each in walk(*indices))
 
 
 class _Values:
-    """Rewrites wide integers, from what they are made of up, as casts of narrow ones; those in `shapes` stay."""
+    """Rewrites wide integers, bottom-up, as casts of narrow ones; names in `shapes` stay."""
 
     def __init__(self, shapes: Container[Node]) -> None:
         self.shapes = shapes
@@ -177,7 +177,7 @@ class _Values:
             return None
         own = expr.value.dtype
         low, high = self.ends.get(expr.value, (own.min, own.max))
-        # What is negative is another number in an unsigned type.
+        # A negative value is another number in an unsigned wide type.
         return _Narrow(expr.value, low, high) if low >= expr.dtype.min else None
 
     def parts(self, *exprs: Expr) -> list[_Narrow] | None:
@@ -216,7 +216,7 @@ class _Values:
         if not parts or dtype is None or parts[1].low < 0:
             return expr
         a, by = parts
-        # By 0 both are 0.
+        # Division by 0 gives 0 for both.
         low, high = (min(a.low, 0), max(a.high, 0)) if isinstance(expr, FloorDiv) else (0, max(by.high - 1, 0))
         if isinstance(expr, FloorDiv) and by.low > 0:
             low, high = min(a.low // by.low, a.low // by.high), max(a.high // by.low, a.high // by.high)
@@ -306,7 +306,7 @@ class _Values:
         part = self.part(value)
         if part is not None:
             return stmt.replaced(buffer=buffer, value=part.of(buffer.dtype))
-        # The bounds of a sum are those of all its terms: each step of it is within.
+        # The scalar's bounds include every partial sum.
         parts = self.parts(value.a, value.b) if isinstance(value, Add | Sub) else None
         if parts is None:
             self.is_refused = True
@@ -328,17 +328,17 @@ def _ends(expr: Add | Sub | Mul, a: _Narrow, b: _Narrow) -> tuple[int, int]:
 
 
 def _type_of(low: int, high: int) -> DType | None:
-    """The type of 16 bits that holds all between two numbers."""
+    """The 16-bit type that holds all values between two numbers, if any."""
     return next((dtype for dtype in (i16, u16) if dtype.min <= low and high <= dtype.max), None)
 
 
 def _type_for(*parts: _Narrow) -> DType | None:
-    """The type of 16 bits that holds all of these values."""
+    """The 16-bit type that holds all of these values, if any."""
     return _type_of(min(part.low for part in parts), max(part.high for part in parts))
 
 
 def _small_scalars(body: SeqStmt, values: _Values) -> Iterator[tuple[Buffer, tuple[Buffer, tuple[int, int]]]]:
-    """The wide local scalars of a body that never hold more than 16 bits, as narrow ones, and what they lie between."""
+    """The wide local scalars of a body whose values always fit into 16 bits, each as a narrow one with its bounds."""
     loops: dict[Buffer, tuple[For, ...]] = {}
     stores: dict[Buffer, list[tuple[Store, tuple[For, ...]]]] = {}
     work: list[tuple[Stmt, tuple[For, ...]]] = [(body, ())]
@@ -359,7 +359,7 @@ def _small_scalars(body: SeqStmt, values: _Values) -> Iterator[tuple[Buffer, tup
 
 
 def _ends_of(buffer: Buffer, stores: list[tuple[Store, tuple[For, ...]]], values: _Values) -> tuple[int, int] | None:
-    """What a scalar lies between: all that is put there, and as much more as its sums can add in all of their turns."""
+    """The bounds of a scalar: those of all values stored, extended by what its sums can add over all iterations."""
     held: list[_Narrow] = []
     low = high = 0
     for store, loops in stores:
@@ -388,7 +388,7 @@ def _is_load(expr: Expr, buffer: Buffer) -> bool:
 
 
 def _has_wide_data(body: SeqStmt) -> bool:
-    """Whether something is computed of data in more than 16 bits."""
+    """Whether a body computes on data in more than 16 bits."""
     names = {stmt.var for stmt in statements_of(body, Let) if any(map(_is_data, walk(stmt.value)))}
 
     def is_wide_data(operand: Node) -> bool:

@@ -21,7 +21,7 @@ from tirlite.record import record, replace
 _MOVED = (AttrKey.STORAGE_SCOPE, AttrKey.VOLATILE_SCOPE)
 _OF_OPERATIONS = {Permission.CONTRACT, Permission.APPROXIMATE}
 
-# What defines: told apart by one look, as most nodes define nothing.
+# Sets for a quick test, since most nodes define nothing.
 _OF_BUFFERS: frozenset[type[Node]] = frozenset((Allocate, View))
 _OF_VARIABLES: frozenset[type[Node]] = frozenset((Let, LetExpr, For))
 _DEFINING = (Allocate, View, Let, For)
@@ -30,10 +30,10 @@ _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 
 @record
 class Normalize:
-    """Makes definitions unique, and storage_scope and volatile_scope fields of their buffers; drops idle casts.
+    """Makes definitions unique, moves storage_scope and volatile_scope into buffers, and drops casts to the same type.
 
-    `x[tl.i64(i)]`, where `i` has that type, is `x[i]`. A block `with tl.allow("contract"):` that has all operations
-    on floats of a loop's body goes around the loop.
+    `x[tl.i64(i)]` with an i64 `i` becomes `x[i]`. A block `with tl.allow("contract"):` around all float operations of a
+    loop's body moves around the loop.
     """
 
     name: str = "normalize"
@@ -48,7 +48,7 @@ class Normalize:
 
 
 def exchanged(func: PrimFunc, made: Mapping[Any, Sequence[Stmt]]) -> PrimFunc:
-    """`func` with other statements in the place of some, in normal form: they may stand there several times."""
+    """`func` with some statements replaced by others, in normal form even if these occur several times."""
     from tirlite.ir import rewrite
 
     own = _with_own_definitions(func, made)
@@ -64,7 +64,7 @@ def exchanged(func: PrimFunc, made: Mapping[Any, Sequence[Stmt]]) -> PrimFunc:
 
 
 def _with_own_definitions(func: PrimFunc, made: Mapping[Any, Sequence[Stmt]]) -> Mapping[Any, Sequence[Stmt]] | None:
-    """`made`, with objects that nothing else in `func` defines; None where that takes a look at all of `func`."""
+    """`made` with unique definitions; None if that requires visiting all of `func`."""
     if not func.is_normal or not all(type(stmt) is For for stmt in made):
         return None
     block = SeqStmt(tuple(stmt for stmts in made.values() for stmt in stmts))
@@ -79,7 +79,7 @@ def _with_own_definitions(func: PrimFunc, made: Mapping[Any, Sequence[Stmt]]) ->
         return None
     if len(defined) == sum(map(len, parts)):
         return made
-    # What follows may use what stands in the block itself.
+    # Later statements may use what the block itself declares.
     if len(made) > 1 or any(type(stmt) in _DEFINING and type(stmt) is not For for stmt in block.stmts):
         return None
     from tirlite.ir.rewrite import Renamer
@@ -129,14 +129,14 @@ def _grants_outward(func: PrimFunc) -> PrimFunc:
 
 
 def _grant(stmt: Stmt) -> AttrStmt | None:
-    """`stmt` if it grants what goes for each operation by itself, wherever the block of the grant begins."""
+    """`stmt` if it grants permissions for single operations, so that the extent of its block does not matter."""
     if not isinstance(stmt, AttrStmt) or stmt.key is not AttrKey.ALLOW or not isinstance(stmt.value, tuple):
         return None
     return stmt if _OF_OPERATIONS.issuperset(stmt.value) else None
 
 
 def _granted_whole(block: SeqStmt) -> SeqStmt:
-    """A block in which all is granted what some statements are, where the others have no operations on floats."""
+    """A block whose grants are merged into one around it, if its other statements have no float operations."""
     grants = [grant for stmt in block.stmts if (grant := _grant(stmt)) is not None]
     if not grants or len(block.stmts) == 1 or any(grant.value != grants[0].value for grant in grants):
         return block
@@ -148,13 +148,13 @@ def _granted_whole(block: SeqStmt) -> SeqStmt:
 
 
 def _granted_around(loop: For) -> Stmt:
-    """A loop of which all of the body is granted something, granted that."""
+    """A loop whose whole body is under a grant, with that around the loop."""
     grant = _grant(loop.body.stmts[0]) if len(loop.body.stmts) == 1 else None
     return loop if grant is None else grant.replaced(body=SeqStmt((loop.replaced(body=grant.body),)))
 
 
 def _definitions(root: Node, idle: list[Cast] | None = None) -> list[Buffer | Var]:
-    """What is defined below `root`, as often as it is, in no order. `idle` gets the casts that change no type."""
+    """All definitions below `root`, with repetitions, unordered; casts that change no type are added to `idle`."""
     found: list[Buffer | Var] = []
     stack = [root]
     while stack:

@@ -25,26 +25,29 @@ if TYPE_CHECKING:
     from tirlite.analysis.access import Region, Touch
     from tirlite.analysis.trials.races import Race
 
-# What most programs are made of, and what no access stands below.
+# The most frequent nodes, which contain no accesses.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var, Allocate))
-# So few buffers are looked through as quickly as a set of them.
+# Below this number, searching a list is as fast as a set.
 _FEW = 8
 _DECLARE = "the iterations combine values: declare it by `tl.reduce` in place of `{}`, and workers share them"
 
 
 class CheckBounds(FactsPass):
-    """Marks with `tl.checked` what is not proved: indices, and the byte offsets of views, which must lie in their
-    sources. Compiled code stops there with the fault that the interpreter would tell.
+    """Marks with `tl.checked` the indices, and byte offsets of views, that are not proved in bounds.
 
-    What the tests around an access say counts. Nothing is marked under `tl.unchecked`. With `at_entry` no mark is put
-    where conditions on dims and scalar parameters decide: an assert at the top says these, and a call that breaks it is
-    for a function without `at_entry`; then what the function calls has its checks, too, which it has not otherwise.
-    With `at_loops`, an innermost loop whose accesses a condition in front of it decides stands there twice, once
-    without marks. With `at_gathers` rows that memory bounds check their indices where vectors gather, in place of a
-    look at all of them at the top; `by_blocks` innermost loops look at the places of many iterations first. Calls
-    with `shared_from` elements to look at or more are for the version `LARGE`, in which it is 0, and workers share the
-    look. `plainly` marks all that takes more than a glance to prove: for a function that is to find the fault of a
-    call. For functions in normal form.
+    Conditions around an access are used in proofs. Compiled code stops at a failing mark with the interpreter's fault.
+    Nothing is marked under `tl.unchecked`.
+
+    `at_entry`: accesses that conditions on dims and scalar parameters decide get no mark; an assert at the top tests
+    these, and a call that fails it runs a version without `at_entry`. Only with it are callees checked as well.
+    `at_loops`: an innermost loop whose accesses a condition before it decides gets a second copy, without marks.
+    `at_gathers`: rows bounded by memory check their indices as vectors gather them, not all at the top.
+    `by_blocks`: innermost loops check the indices of many iterations first.
+    `shared_from`: with this many elements to check at the top, a call is for the version `LARGE`, in which it is 0, and
+    workers share the check.
+    `plainly`: marks all that is not proved at a glance, for a function that is to find the fault of a call.
+
+    For functions in normal form.
     """
 
     at_entry: bool = False
@@ -59,7 +62,7 @@ class CheckBounds(FactsPass):
         stmts = func.body.stmts
         if len(stmts) == 1 and isinstance(stmts[0], AttrStmt) and stmts[0].key is AttrKey.UNCHECKED:
             return Rewritten(func.replaced(body=stmts[0].body))
-        # What is called is looked at, too.
+        # Callees are checked as well.
         if is_plainly_inside(func) and not (self.at_entry and calls_in(func.body)):
             return Rewritten(func, facts=facts)
         from tirlite.rewrite.checks.marks import with_checks, with_marks
@@ -77,10 +80,9 @@ class CheckBounds(FactsPass):
 
 
 def is_plainly_inside(func: PrimFunc) -> bool:
-    """Whether each index of a function in normal form is a constant below a constant, or counts up to its extent.
+    """Whether each index is a constant below a constant, or a counter up to its extent, seen at a glance.
 
-    False where it takes more than a look, where an author makes a view or leaves checks out, and where nothing is seen
-    to give an allocation that is read a first value.
+    False also if there are views or unchecked blocks, or an allocation is read that nothing is seen to initialize.
     """
     ends: dict[Var, tuple[Expr, ...]] = {}
     loaded: set[Buffer] = set()
@@ -98,7 +100,7 @@ def is_plainly_inside(func: PrimFunc) -> bool:
             if found is None:
                 return False
             loaded.update(found)
-            # What a value takes part of gets no first value by it.
+            # A store whose value reads the buffer does not initialize it.
             if node.buffer not in found:
                 stored.add(node.buffer)
             continue
@@ -112,7 +114,7 @@ def is_plainly_inside(func: PrimFunc) -> bool:
 
 
 def _loaded_by(value: Expr, ends: dict[Var, tuple[Expr, ...]]) -> Collection[Buffer] | None:
-    """The buffers that a value takes elements of; None where an index takes more than a look."""
+    """The buffers that a value loads from; None if an index is not seen to be in bounds."""
     found: list[Buffer] = []
     stack: list[Node] = [value]
     while stack:
@@ -183,12 +185,11 @@ class ParallelUpdate(Message):
 
 
 class CheckRaces(FactsPass):
-    """Refuses a function in normal form in whose parallel or vectorized loops two iterations are seen to conflict.
+    """Refuses a function with a parallel or vectorized loop in which two iterations are seen to conflict.
 
-    So it does where a condition on memory decides whether iterations update one element, or write one that all of them
-    read: no memory is thought of for which a single iteration does so, as that needs no loop. What else cannot be
-    decided passes: the interpreter finds it. Two writes of the same value are a conflict too. Raises KernelError with
-    both places, and two iterations that meet.
+    Raises KernelError with both places, and two iterations that meet; two writes of the same value conflict too. Also
+    if a condition on memory decides whether iterations update one element, or write one that all read: a loop for which
+    only one iteration does so would be pointless. What cannot be decided passes: the interpreter finds it.
     """
 
     def rewritten(self, facts: Facts) -> PrimFunc:
@@ -214,10 +215,7 @@ def _advice(loop: For, facts: Facts) -> str:
 
 
 def _changes_by_memory(loop: For, facts: Facts) -> Iterator[Store]:
-    """The stores into elements that are the same in all iterations, and read by all, or by those that store.
-
-    Memory decides which iterations come to them.
-    """
+    """The stores to an element common to all iterations that a condition on memory guards, and that iterations read."""
     from tirlite.analysis.loops.reductions import update_of
 
     inside = defined_in(loop)
@@ -241,7 +239,7 @@ def _is_read_by_all(touch: Touch, store: Store, loop: For) -> bool:
 
 
 def _is_by_memory(touch: Touch, loop: For, facts: Facts) -> bool:
-    """Whether memory decides which iterations of a loop come to an access, and nothing else does."""
+    """Whether conditions on memory alone decide which iterations of a loop make an access."""
     region: Region | None = touch.region
     is_by_memory = False
     while region is not None and region.composite is not loop:

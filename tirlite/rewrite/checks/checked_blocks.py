@@ -42,15 +42,15 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.vectors.lanes import held, may_fault
 
-# Iterations of a block: what they load stays in the first cache. Vectors make up for a look at so many places or more.
+# Iterations of a block, whose loads stay in the L1 cache, and the fewest for which vectors repay the check.
 _BLOCK, _FEW = 1024, 16
 _MOST_PLACES = 8
-# Where places of 32 bits end.
+# The end of the nonnegative 32-bit indices.
 _ENDS = const(1 << 31, u64)
 
 
 def in_blocks(func: PrimFunc) -> PrimFunc:
-    """The function with such loops by blocks."""
+    """The function with such loops cut into blocks."""
     loops = [loop for loop in statements_of(func.body, For) if has_check(loop.body) and _is_plain(loop)]
     if not loops:
         return func
@@ -62,7 +62,7 @@ def in_blocks(func: PrimFunc) -> PrimFunc:
 
 
 def _is_plain(loop: For) -> bool:
-    """Whether iterations do no more than load and store, and load nothing that they store."""
+    """Whether iterations only load and store, and load nothing that they store."""
     stmts = [*statements(loop.body)]
     if loop.kind is not ForKind.SERIAL or loop.step != 1 or not all(isinstance(each, Let | Store) for each in stmts):
         return False
@@ -77,7 +77,7 @@ def _is_plain(loop: For) -> bool:
 
 
 def _in_blocks(loop: For, steady: Set[Buffer]) -> tuple[Stmt, ...] | None:
-    """None where a place is not known before an iteration has run."""
+    """The loop in blocks; None if an index is not known before an iteration runs."""
     checked = [node for node in loads_in(loop.body) if any(map(is_checked, node.indices))]
     lets = {stmt.var: stmt for stmt in loop.body.stmts if isinstance(stmt, Let)}
     needed: set[Var] = set()
@@ -96,7 +96,7 @@ def _in_blocks(loop: For, steady: Set[Buffer]) -> tuple[Stmt, ...] | None:
     looks: list[Stmt] = [let for var, let in lets.items() if var in needed]
     conditions: list[Expr] = []
     for index, extent in places:
-        # A place below 0 is above all extents; one of 32 bits above all that are no more than these hold.
+        # As unsigned, a negative index exceeds every extent; a 32-bit one every extent up to 2**31.
         kind, limit = (u32, Min(Cast(u64, extent), _ENDS)) if index.dtype == i32 else (u64, Cast(u64, extent))
         most = Buffer("most", kind, (), "local")
         begun += (Allocate(most), Store(most, (), const(0, kind)))
@@ -121,7 +121,7 @@ def _in_blocks(loop: For, steady: Set[Buffer]) -> tuple[Stmt, ...] | None:
 
 
 def _is_known(place: Expr, lets: dict[Var, Let], steady: Set[Buffer], needed: set[Var]) -> bool:
-    """Whether a place is computed of what stays as it is, without a fault; notes the names that it takes."""
+    """Whether an index depends only on unwritten memory and cannot fault; adds the names that it uses to `needed`."""
     todo: list[Expr] = [place]
     while todo:
         expr = todo.pop()
@@ -137,7 +137,7 @@ def _is_known(place: Expr, lets: dict[Var, Let], steady: Set[Buffer], needed: se
                 if may_fault(node):
                     return False
             elif isinstance(node, Call):
-                if not node.op.is_math or node.op.takes_fast:  # what takes long is not computed twice
+                if not node.op.is_math or node.op.takes_fast:  # expensive functions are not computed twice
                     return False
             elif not isinstance(node, IntImm | FloatImm | Cast | Compare | Select | Unary):
                 return False

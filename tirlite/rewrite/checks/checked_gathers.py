@@ -20,9 +20,9 @@ from tirlite.sizes import dims_of
 
 
 def checked_at_gathers(facts: Facts, safety: Safety) -> Safety:
-    """The same, where rows of terms that memory bounds check their indices in vectors, see `rewrite/vectors/gathered`.
+    """The same safety, but rows bounded by memory check their indices in vectors, see `rewrite/vectors/gathered`.
 
-    An array is looked at as before where anything else depends on its elements.
+    An array is still scanned beforehand if anything else depends on its elements.
     """
     turned: set[Judged] = set()
     dropped: set[Var] = set()
@@ -67,7 +67,7 @@ def _is_gathered(judged: Judged, facts: Facts) -> bool:
 
 
 def _is_left_in_order(loop: For, index: Expr, around: tuple[For, ...], facts: Facts) -> bool:
-    """Whether a row goes by vectors of its own terms, and loops around by none."""
+    """Whether a row is vectorized along its own terms, and the loops around it are not vectorized."""
     updates = updates_in(loop, facts)
     if not isinstance(updates, tuple) or not updates or not gathers(loop, updates):
         return False

@@ -14,15 +14,15 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.sizes import Dim, Size, dims_of, substitute
 from tirlite.sizes.unknown import is_nonnegative
 
-# So much is tested at entry for what is called.
+# The most conditions that are tested at entry for callees.
 _MOST_DEMANDS = 32
 
 
 @record(eq=False)
 class Lifted:
-    """What is known of a function and of all that it calls, judged in normal form: `facts` are those of that.
+    """The safety of a function and of all its callees, with the facts of each in normal form.
 
-    Of a function in `callees` the accesses that are decided at entry are so at the entry of the outermost one.
+    Accesses of `callees` that are decided at entry are decided at the entry of the outermost function.
     """
 
     outermost: Safety
@@ -31,7 +31,7 @@ class Lifted:
 
 
 def lifted_safety(facts: Facts, *, at_loops: bool) -> Lifted:
-    """The safety of a function in normal form, whose callees are those for the extents that they are given."""
+    """The safety of a function in normal form, whose callees are the versions for their extents (see `fit_callees`)."""
     judging = Judging(facts)
     outermost = judging.at_entry()
     found = {callee: Facts(Normalize()(callee)) for callee in callees(facts.func)}
@@ -62,9 +62,9 @@ def _lifted(
     judged: Mapping[PrimFunc, Judging],
     decided: dict[PrimFunc, Decided],
 ) -> tuple[list[Demand], list[Var], Entry | None, set[Function]]:
-    """What the outermost function tests for others, and the functions that have to check their accesses themselves.
+    """What the outermost function tests for its callees, and the callees that must check their accesses themselves.
 
-    A function for whose arrays of indices some caller cannot speak is `decided` without looks at them.
+    If some caller cannot vouch for a callee's arrays of indices, that one is `decided` again, without scans of them.
     """
     refused: set[Function] = {callee for callee, each in decided.items() if not _decides(each.safety)}
     if refused >= {*decided}:
@@ -77,7 +77,7 @@ def _lifted(
         if failed is None:
             return demands, scalars, entry, refused
         assert isinstance(failed, PrimFunc)
-        # One that only calls others has nothing decided itself.
+        # A function that only calls others has no decision of its own.
         if failed in decided and failed not in without and decided[failed].safety.scans:
             without.add(failed)
             decided[failed] = judged[failed].at_entry(scans=False, factors=False)
@@ -97,7 +97,7 @@ def _try(
     found: Mapping[PrimFunc, Facts],
     refused: set[Function],
 ) -> tuple[Function | None, list[Demand], list[Var]]:
-    """A function whose demands some caller cannot make sure of, or else what the outermost one tests."""
+    """The first callee whose demands some caller cannot guarantee, or else what the outermost function tests."""
     demands: dict[Function, list[Demand]] = {}
     scalars: dict[Function, list[Var]] = {}
     for caller in (*found, func):
@@ -126,7 +126,7 @@ def _try(
 
 
 def _calls(body: Stmt) -> Iterator[tuple[KernelCall, bool]]:
-    """The calls in a block, and whether a test decides that they are made."""
+    """The calls in a block, and whether a condition decides about them."""
     stack = [(body, False)]
     while stack:
         stmt, is_tested = stack.pop()
@@ -137,7 +137,7 @@ def _calls(body: Stmt) -> Iterator[tuple[KernelCall, bool]]:
 
 
 class _Site:
-    """One call: what its callee knows on entry, in terms of what the caller does."""
+    """A call: translates what its callee knows on entry into terms of the caller."""
 
     def __init__(self, call: KernelCall, callee: Entry, caller: Entry) -> None:
         self.caller = caller
@@ -151,7 +151,7 @@ class _Site:
         self._images = {dim: images[var] for var, dim in self._given.items() if var in images}
 
     def lifted(self, demands: Sequence[Demand], scalars: Sequence[Var]) -> list[Demand] | None:
-        """The demands of the callee as those of the caller; None where it cannot tell on entry whether they are met."""
+        """The callee's demands as demands of the caller; None if the caller cannot test them on entry."""
         found: list[Demand] = []
         ordinary = [Demand(_within(self._callee.value_of(var))) for var in scalars]
         for demand in (*demands, *ordinary):
@@ -183,14 +183,14 @@ class _Site:
         return tuple(found)
 
     def _mapped_dim(self, dim: Dim) -> Size | None:
-        """What the callee knows on entry by a dim: an extent, a number, or an end of an array of indices."""
+        """The caller's size for a dim of the callee: an extent, a number, or an extreme of an array of indices."""
         if dim in self._images:
             return self.caller.extents.size(self._images[dim])
         end = self._callee.end_of(dim)
         return None if end is None else self.caller.end(self._buffers[end[0]], is_greatest=end[1])
 
     def _note(self, sizes: Iterable[Size]) -> None:
-        """Numbers of the caller that must be ordinary, as the callee takes its own to be."""
+        """Collects the caller's numbers that must be of ordinary size, as the callee assumes of its own."""
         met = {dim for size in sizes for dim in dims_of(size)}
         self.scalars += [var for var in self.caller.extents.limited if self.caller.extents.given[var] in met]
 

@@ -82,7 +82,7 @@ class NeverWritten(Message):
 
 
 def with_marks(facts: Facts) -> PrimFunc:
-    """The function with a mark on all that is not proved at a glance."""
+    """The function with marks on all that is not proved at a glance."""
     return _marked(facts.func, plain_safety_of(facts).judged)
 
 
@@ -95,7 +95,7 @@ def with_checks(
     by_blocks: bool,
     shared_from: int,
 ) -> Rewritten:
-    """The function with what is checked where it stands marked, and with an assert of what is decided at entry."""
+    """The function with marks on what is checked in place, and an assert of what is decided at entry."""
     if not at_entry:
         return Rewritten(_marked(facts.func, safety_of(facts, at_loops=at_loops).judged))
     func = facts.func
@@ -132,7 +132,7 @@ def with_checks(
 
 
 def _with_callees(func: PrimFunc, lifted: Lifted) -> PrimFunc:
-    """The function with checks in all that it calls. What has none there is not to be looked at again."""
+    """The function with checks in all its callees, which are then marked as done."""
     checked: dict[Function, PrimFunc] = {}
 
     def replace(call: KernelCall) -> KernelCall:
@@ -145,7 +145,7 @@ def _with_callees(func: PrimFunc, lifted: Lifted) -> PrimFunc:
 
 
 def _look(scan: Scan, *, is_shared: bool) -> Iterator[Stmt]:
-    """What finds the least and the greatest element of a parameter, in any order where workers share it."""
+    """Finds the least and the greatest element of a parameter, as a reduction if workers share it."""
     buffer, dtype = scan.buffer, scan.buffer.dtype
     indices = tuple(Var(f"i{axis}", i64) for axis in range(len(buffer.shape)))
     updates: list[Stmt] = []
@@ -186,16 +186,16 @@ def _ordinary(scalars: Iterable[Var]) -> Iterator[Expr]:
 
 
 def condition_of(demand: Demand, safety: Safety) -> Expr:
-    """That a demand is met, or that nothing asks for it."""
+    """That a demand is met, or that its access is never reached."""
     sizes: list[Expr] = [LE(*_sides(size, safety)) for size in demand.sizes]
     unless: list[Expr] = [GT(*_sides(size, safety)) for size in demand.reached]
     return reduce(Or, unless, reduce(And, sizes))
 
 
 def _sides(size: Size, safety: Safety) -> tuple[Expr, Expr]:
-    """Two sums, of which the second one is no less where a size is 0 or more.
+    """Two sums of which the second is at least the first exactly if `size` is not negative.
 
-    A number that may be any stands by itself, so that no sum wraps around.
+    A number that may have any value stands alone on its side, so that no sum overflows.
     """
     wide, rest = apart(size)
     if wide is not None:
@@ -207,7 +207,7 @@ def _sides(size: Size, safety: Safety) -> tuple[Expr, Expr]:
 
 
 def _marked(func: PrimFunc, judged: Sequence[Judged]) -> PrimFunc:
-    """`func` with a mark on all that is to be checked where it stands."""
+    """`func` with marks on all that is checked in place."""
     checked = _axes(each for each in judged if each.verdict is Verdict.CHECKED)
     says_unchecked = any(stmt.key is AttrKey.UNCHECKED for stmt in statements_of(func.body, AttrStmt))
     hoisted = [each for each in judged if each.hoisted is not None]
@@ -236,9 +236,9 @@ def _is_marked(judged: Judged) -> bool:
 
 
 class _Marks(Substitution):
-    """Puts marks on some axes of accesses, also in the extents of buffers.
+    """Puts marks on axes of accesses, also in the extents of buffers.
 
-    A loop for which there is a condition stands there twice: where that does not hold, with marks on `all_axes`.
+    A loop with a condition gets a second copy for when that fails, with marks on `all_axes`.
     """
 
     def __init__(
@@ -251,8 +251,8 @@ class _Marks(Substitution):
         self._axes = axes
         self._conditions = conditions or {}
         self._all_axes = all_axes or {}
-        self._loops: list[For] = []  # those on the way down, as they were
-        self._met: list[Node] = []  # for each access on the way down, what it was
+        self._loops: list[For] = []  # the original of each loop being rewritten
+        self._met: list[Node] = []  # the original of each access being rewritten
 
     def applied(self, root: N) -> N:
         note = self._met.append
@@ -295,7 +295,7 @@ class _Marks(Substitution):
 
 
 def _address(node: Call) -> Call:
-    """An address is not an access: it may be that of the end of a buffer."""
+    """Removes marks from an address, which is no access and may be the end of a buffer."""
     element = node.args[0] if node.op is Op.ADDRESS_OF else None
     if not isinstance(element, Load):
         return node

@@ -13,14 +13,13 @@ from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Assert, For, ForKind, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import is_constant, loads_in, statements, statements_of, walk
 
-# Rows of so few elements LLVM writes out, and takes vectors of the first, of the second, and so on. Longer ones are a
-# loop of their own, from this many on.
+# LLVM unrolls rows of up to the first length, and vectorizes across rows. From the second length on, a row is a loop.
 _MOST_WRITTEN_OUT, _LEAST = 8, 16
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
 def rewritten(facts: Facts) -> PrimFunc:
-    """The function with loops over rows and through them, see `DivideLoops`."""
+    """The function with loops over rows and within rows, see `DivideLoops`."""
     rows = {loop: length for loop in statements_of(facts.func.body, For) if (length := _length_of_rows(loop))}
     whole = {loop: is_whole(loop, length, facts) for loop, length in rows.items()}
     parted = {loop for loop in rows if whole[loop] or (rows[loop] < _LEAST and _is_exact(loop, facts))}
@@ -42,10 +41,10 @@ def rewritten(facts: Facts) -> PrimFunc:
 
 
 def _length_of_rows(loop: For) -> int:
-    """How many iterations make a row; 0 where the loop has none."""
+    """The number of iterations in a row; 0 if there are no rows."""
     if loop.kind not in _PLAIN or loop.step != 1 or not is_constant(loop.start, 0):
         return 0
-    # What an assertion says of its operands, it says of them as they are written.
+    # Assertions stay whole: they print their operands as written.
     if any(isinstance(stmt, Assert | For | While) for stmt in statements(loop.body)):
         return 0
     divisors = set(_divisors(loop))
@@ -55,23 +54,23 @@ def _length_of_rows(loop: For) -> int:
 
 
 def _looks_up(loop: For) -> bool:
-    """Whether a loop loads where a quotient or a remainder says: LLVM would take each lane from a place of its own.
+    """Whether a quotient or remainder is an index of a load, for which LLVM would gather lanes one by one.
 
-    Of what these decide in other ways, vectors take the lanes that a mask says.
+    Elsewhere, vectors with masks do as well.
     """
     indices = (index for node in loads_in(loop.body) for index in node.indices)
     return any(isinstance(node, FloorDiv | FloorMod) and node.a is loop.var for node in walk(*indices))
 
 
 def _divisors(loop: For) -> Iterator[int]:
-    """The numbers that the loop's variable is divided by."""
+    """The constants that the loop's variable is divided by."""
     for node in walk(loop.body):
         if isinstance(node, FloorDiv | FloorMod) and node.a is loop.var and isinstance(node.b, IntImm):
             yield node.b.value
 
 
 def is_whole(loop: For, length: int, facts: Facts) -> bool:
-    """Whether there are whole rows, and more than one."""
+    """Whether the loop is proved to consist of whole rows, more than one."""
     if loop.values is not None:
         return len(loop.values) > length and len(loop.values) % length == 0
     from tirlite.sizes import Proof, prove_divides
@@ -81,7 +80,7 @@ def is_whole(loop: For, length: int, facts: Facts) -> bool:
 
 
 def _is_exact(loop: For, facts: Facts) -> bool:
-    """Whether the end of a loop is made of extents: products of these do not wrap around, others might."""
+    """Whether the end of a loop is a product of extents, which does not overflow."""
     from tirlite.sizes import dims_of
 
     size, given = facts.extents.size(loop.stop), facts.extents.given
@@ -89,7 +88,7 @@ def _is_exact(loop: For, facts: Facts) -> bool:
 
 
 def divided(loop: For, length: int) -> For:
-    """The loop over rows, and in it the one through a row."""
+    """The loop over rows, which contains the loop within a row."""
     row, place = Var(f"{loop.var.name}.outer"), Var(f"{loop.var.name}.inner")
 
     def named(var: Var) -> Expr:
@@ -106,7 +105,7 @@ def divided(loop: For, length: int) -> For:
     whole = Add(Mul(row, const(length, i64)), place)
     body = rewrite(loop.body, {Var: named, FloorDiv: part, FloorMod: part})
     assert isinstance(body, SeqStmt)
-    # What has loops or storage inside goes to workers by rows alone.
+    # With loops or storage inside, only the loop over rows is parallel.
     stays = loop.kind is not ForKind.PARALLEL or body.kinds <= {Store, Let}
     kind = loop.kind if stays else ForKind.SERIAL
     through = For(place, loop.start, const(length, i64), body, kind, span=loop.span)

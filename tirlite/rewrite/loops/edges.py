@@ -34,15 +34,15 @@ from tirlite.ir.stmt import For, ForKind, Let
 from tirlite.ir.walk import defined_in, statements, walk
 from tirlite.sizes.unknown import ends
 
-# This many iterations at either end are told apart.
+# At most this many iterations at either end are split off.
 _MOST_AT_AN_END = 32
 _QUOTIENTS = (FloorDiv, FloorMod, TruncDiv, TruncMod)
-# What can be computed anywhere.
+# Operations that can be computed anywhere.
 _ARITHMETIC = (Add, Sub, Mul, Neg, Min, Max, IntImm, Var)
 
 
 class Edges:
-    """Where the iterations of a loop begin and end that are all alike."""
+    """Finds the iterations at the ends of a loop in which tests of its counter differ from those in the middle."""
 
     def __init__(self, loop: For, facts: Facts) -> None:
         self.loop = loop
@@ -65,7 +65,7 @@ class Edges:
         rewrite(loop.body, rules)
 
     def partition(self) -> tuple[For | None, For, For | None]:
-        """The loops that take its place: the first and the last one where there are such iterations."""
+        """The loops that replace it: before the middle, if there is such a part, the middle, and after it."""
         loop = self.loop
         begin, end = loop.start, loop.stop
         for each in self.begins:
@@ -77,7 +77,7 @@ class Edges:
         return first if self.begins else None, loop.replaced(start=begin, stop=end), last if self.ends else None
 
     def _extremum(self, node: Min | Max) -> Expr:
-        """The operand that is taken by all iterations between; `node` where there is none."""
+        """The operand that all iterations in the middle take; `node` if there is none."""
         moving, fixed = node.a, node.b
         if not self._is_steady(fixed):
             moving, fixed = fixed, moving
@@ -90,13 +90,13 @@ class Edges:
         if not self._is_steady(fixed):
             kind, moving, fixed = SWAPPED[kind], fixed, moving
         further = int(kind in (LE, GT, EQ, NE))
-        # At or above a value from one iteration on, below it up to another one.
+        # The comparison changes at one iteration: near the start, or else near the end.
         if not self._from(moving, fixed, further):
             self._up_to(moving, fixed, int(kind in (LE, GT)))
         return node
 
     def _quotient(self, node: Binary) -> Expr:
-        """A quotient or a remainder changes its form where the divisor is reached, and at 0."""
+        """Notes where the dividend reaches 0 and the divisor, since the simplified form changes there."""
         if not isinstance(node.b, IntImm):
             for border in (const(0, i64), node.b):
                 if not self._from(node.a, border):
@@ -104,7 +104,7 @@ class Edges:
         return node
 
     def _from(self, moving: Expr, fixed: Expr, further: int = 0) -> bool:
-        """Whether `moving >= fixed + further` holds from an iteration near the start on: that is noted."""
+        """Whether `moving >= fixed + further` holds from an iteration near the start on; if so, notes it."""
         parts = self._parts(moving, fixed)
         if parts is None:
             return False
@@ -113,7 +113,7 @@ class Edges:
         return self._noted(self.begins, self.loop.start, at)
 
     def _up_to(self, moving: Expr, fixed: Expr, further: int = 0) -> bool:
-        """Whether `moving < fixed + further` holds up to an iteration near the end: that is noted."""
+        """Whether `moving < fixed + further` holds up to an iteration near the end; if so, notes it."""
         parts = self._parts(moving, fixed)
         if parts is None:
             return False
@@ -122,7 +122,7 @@ class Edges:
         return self._noted(self.ends, at, self.loop.stop)
 
     def _noted(self, noted: list[Expr], before: Expr, after: Expr) -> bool:
-        """Whether the second is seen to be a few iterations behind the first at most: then that which cuts is noted."""
+        """Whether `after` is proved to be at most a few iterations behind `before`; if so, notes the cut."""
         _, high = ends(self.space.size(after) - self.space.size(before))
         if not isinstance(high, int) or high > _MOST_AT_AN_END:
             return False
@@ -132,9 +132,9 @@ class Edges:
         return True
 
     def _parts(self, moving: Expr, fixed: Expr) -> tuple[Expr, range] | None:
-        """`fixed - rest`, and the range of `short`, where `moving` is the variable plus `rest` plus `short`.
+        """For `moving` of the form counter + rest + inner: `fixed - rest`, and the range of `inner`; else None.
 
-        That is what variables of loops inside add. None where it is no such sum.
+        `inner` are terms in the variables of inner loops, and constants.
         """
         if moving.dtype != i64 or not self._is_steady(fixed):
             return None
@@ -161,12 +161,12 @@ class Edges:
         return (rest, range(low, high + 1)) if steps == 1 else None
 
     def _is_steady(self, expr: Expr) -> bool:
-        """Whether an expression has one value in all iterations, and can be computed before the first."""
+        """Whether an expression is the same in all iterations and can be computed before the loop."""
         return all(isinstance(node, _ARITHMETIC) and node not in self.inside for node in walk(expr))
 
 
 def _scaled(term: Expr) -> tuple[int, Var | None]:
-    """A constant and a variable of which a term is the product."""
+    """A term as a constant factor and a variable."""
     if isinstance(term, Mul) and isinstance(term.a, IntImm) != isinstance(term.b, IntImm):
         factor, var = (term.a, term.b) if isinstance(term.a, IntImm) else (term.b, term.a)
         assert isinstance(factor, IntImm)

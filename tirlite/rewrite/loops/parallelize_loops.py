@@ -15,24 +15,24 @@ from tirlite.ir.stmt import Allocate, Assert, AttrStmt, For, ForKind, IfThenElse
 from tirlite.ir.walk import accesses_in, composites, statements
 from tirlite.rewrite.pipeline import FactsPass
 
-# What an iteration allocates exists once for each worker. So many bytes in all stay in a cache of the worker's own, as
-# a row does, of this many elements for each step along it; so few elements stand in registers.
+# An iteration's allocations exist once per worker. This many bytes stay in a worker's own cache, as does a row of up to
+# this many elements per step along it; arrays of that many elements are in registers.
 _MOST_BYTES = 1 << 15
 _MOST_ELEMENTS = 16
-# This many loops around are looked at in turn.
+# Loops nested deeper are not considered.
 _DEEPEST = 3
-# Loops that are known to have so few iterations, with all inside of them, are done before a worker wakes up.
+# Nests with at most this many iterations in all finish before a worker wakes up.
 _FEWEST = 128
 
 
 class ParallelizeLoops(FactsPass):
-    """Makes serial loops parallel: the outermost ones whose iterations are independent.
+    """Makes serial loops parallel: the outermost ones whose iterations are proved independent.
 
-    That is done for loops that have loops inside or compute elementary functions, and where iterations allocate no
-    more than a row or a small table, assert nothing, call nothing and touch nothing volatile; with `sparing` no more
-    than scalars. When the kernel runs, loops with little to do run in the calling thread. A loop that does less, and is
-    all that a function does, is parallel where it has `alone_from` iterations or more, if that is not 0: that is a
-    branch of its own, which calls with fewer never compile. For functions in normal form (see `Normalize`).
+    Such a loop contains loops or computes elementary functions; its iterations allocate no more than a row or a small
+    table (with `sparing`, only scalars), assert nothing, call nothing and access nothing volatile. At run time, loops
+    with little to do stay in the calling thread. `alone_from`: a loop that does less, but is all that the function
+    does, is parallel from this many iterations on (0: never), in a branch that calls with fewer iterations never
+    compile. For functions in normal form (see `Normalize`).
     """
 
     sparing: bool = False
@@ -52,7 +52,7 @@ class ParallelizeLoops(FactsPass):
 
 
 def _outermost(body: SeqStmt, facts: Facts, sparing: bool) -> set[For]:
-    """The loops to be made parallel, none inside of another one."""
+    """The loops to make parallel, none inside of another."""
     found: set[For] = set()
     stack: list[tuple[Stmt, int]] = [(body, 0)]
     while stack:
@@ -70,7 +70,7 @@ def _outermost(body: SeqStmt, facts: Facts, sparing: bool) -> set[For]:
 
 
 def _shared_alone(facts: Facts, least: int) -> PrimFunc:
-    """The function, whose loop is shared where it is alone, allocates scalars at most, and has this many iterations."""
+    """The function with its only loop parallel from `least` iterations on, if it allocates nothing but scalars."""
     before: list[Stmt] = [*facts.func.body.stmts]
     loop = before.pop() if before else None
     while isinstance(loop, AttrStmt) and loop.body.stmts:
@@ -100,7 +100,7 @@ def _is_independent(loop: For, facts: Facts, sparing: bool, *, is_alone: bool = 
     counts = [len(each.values) for each in loops if each.values is not None]
     if len(counts) == len(loops) and prod(counts) <= _FEWEST:
         return False
-    # The stores before a fault are those that the loop makes in order.
+    # A loop that may fault stays in order, so that the stores before the fault are those of the serial loop.
     may_move = is_worth_it and all(map(_may_run_beside, inside)) and not has_check(loop)
     own = [stmt.buffer for stmt in inside if isinstance(stmt, Allocate)]
     may_move = may_move and not any(access.buffer.volatile for access in accesses_in(loop))
@@ -108,14 +108,14 @@ def _is_independent(loop: For, facts: Facts, sparing: bool, *, is_alone: bool = 
 
 
 def _may_run_beside(stmt: Stmt) -> bool:
-    """Whether iterations with this statement may run in any order: which runs first has no effect."""
+    """Whether iterations with this statement may run in any order."""
     return isinstance(stmt, Allocate | Store | Let | While) or (
         isinstance(stmt, For | IfThenElse | AttrStmt) and getattr(stmt, "kind", None) is not ForKind.THREAD
     )
 
 
 def _is_little(own: Iterable[Buffer], sparing: bool) -> bool:
-    """Whether each worker may have these."""
+    """Whether these allocations are small enough for each worker to have its own."""
     total = 0
     for buffer in own:
         known = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]

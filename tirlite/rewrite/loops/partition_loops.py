@@ -11,24 +11,24 @@ from tirlite.ir.stmt import Assert, For, ForKind, IfThenElse, Let, Stmt, Store, 
 from tirlite.ir.walk import mentions, statements, statements_of, walk
 from tirlite.rewrite.pipeline import FactsPass
 
-# A loop that is known to have fewer iterations stays whole.
+# A loop known to be shorter stays whole.
 _LONG = 32
-# Loops inside run so often at most, and a body with more nodes than that is not written three times.
+# The most iterations of inner loops, and the most nodes of a body, which is copied up to three times.
 MOST_INSIDE, _MOST_NODES = 16, 800
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
-# What may tell the iterations at an end from others.
+# Operations that may distinguish the iterations at an end.
 _TELLING = (Min, Max, LT, LE, GT, GE, EQ, NE, FloorDiv, FloorMod, TruncDiv, TruncMod)
 
 
 class PartitionLoops(FactsPass):
-    """Splits a loop into three: the middle one is free of comparisons, extrema and remainders for the borders.
+    """Splits a loop into three, so that the middle one needs no comparisons, extrema and remainders for the borders.
 
-    `x[max(j - 1, 0)]` is `x[j - 1]` from the second iteration on, so that it can be vectorized. That is done for loops
-    with independent iterations that write no temporary that could be placed where one that they read is, except for
-    tiles, with only short inner loops of constant bounds, if at most 32 iterations at each end differ. Their order
-    stays.
+    `x[max(j - 1, 0)]` is `x[j - 1]` from the second iteration on, and can be vectorized. Applies to loops with
+    independent iterations and only short inner loops of constant bounds, if at most 32 iterations at each end differ.
+    Except for tiles, they may write no temporary that the planner could place over one that they read. Iterations stay
+    in order.
 
-    A loop that loads from a fixed place, and stores there in one iteration, becomes two: see `stored_once`.
+    A loop that loads from a fixed place, and stores there in one iteration, is split in two: see `stored_once`.
 
     For functions in normal form (see `Normalize`).
 
@@ -58,7 +58,7 @@ class PartitionLoops(FactsPass):
 
 
 def _loads_where_it_stores(loop: For) -> bool:
-    """Whether a loop without others inside loads from one place throughout, and stores to the same array."""
+    """Whether an innermost loop loads from a fixed place of the array that it stores to."""
     is_plain = loop.kind is ForKind.SERIAL and loop.step == 1
     if not is_plain or not all(isinstance(stmt, Store | Let | IfThenElse) for stmt in statements(loop.body)):
         return False
@@ -72,15 +72,15 @@ def _loads_where_it_stores(loop: For) -> bool:
 
 
 def _keeps_places(loop: For, facts: Facts) -> bool:
-    """Whether no temporary as large as an array takes another place when a loop is written thrice."""
+    """Whether copies of a loop cannot make the planner place a temporary as large as an array elsewhere."""
     return facts.replaces_nothing(loop) or facts.writes_tiles(loop)
 
 
 def _may_have_edges(loop: For) -> bool:
-    """Whether a loop has short loops alone inside, if any, and asks in its body where an integer lies."""
+    """Whether a loop only has short inner loops, and tests integers in its body."""
     if loop.kind not in _PLAIN or loop.step != 1 or _trips(loop) in range(_LONG):
         return False
-    # What an assertion says of its operands, it says of them as they are written.
+    # Assertions stay whole: they print their operands as written.
     inside = [stmt for stmt in statements(loop.body) if isinstance(stmt, Assert | For | While)]
     if not all(isinstance(stmt, For) and _trips(stmt) in range(1, MOST_INSIDE + 1) for stmt in inside):
         return False

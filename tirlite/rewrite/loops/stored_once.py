@@ -22,9 +22,9 @@ from tirlite.rewrite.affine_exprs import folded
 
 
 def parted(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
-    """The two loops in the place of one that stores to one array, and loads from it too; None where it is to stay.
+    """The two loops that replace one which loads from the array that it stores to; None if it stays.
 
-    Nothing but those loads keeps its iterations from any order.
+    Apart from the loads of the fixed element, its iterations are independent.
     """
     stores = list(statements_of(loop.body, Store))
     root = facts.definitions.root(stores[0].buffer)
@@ -46,7 +46,7 @@ def parted(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
 
 
 def _steady(loop: For, store: Store) -> Iterator[Load]:
-    """What all iterations load alike from the array that one stores to."""
+    """The loads that are the same in all iterations, from the array that `store` writes."""
     moving = defined_in(loop)
     for node in walk(loop.body):
         if isinstance(node, Load) and node.buffer is store.buffer and node.indices and node.dtype.lanes == 1:
@@ -56,7 +56,7 @@ def _steady(loop: For, store: Store) -> Iterator[Load]:
 
 
 def _is_other(node: Node, store: Store, root: object, facts: Facts) -> bool:
-    """Whether an access may be to the array under another name, or must happen as often as it is written."""
+    """Whether an access may be to the array under another name, or is volatile or a vector."""
     if not isinstance(node, Load | Store):
         return False
     is_under_other_name = node.buffer is not store.buffer and facts.definitions.root(node.buffer) is root
@@ -74,7 +74,7 @@ def _comes_first(load: Load, loop: For) -> bool:
 
 
 def _meeting(load: Load, stores: Sequence[Store], loop: For) -> Expr | None:
-    """The one iteration that may store what is loaded, which all stores agree on."""
+    """The only iteration that may store the loaded element, equal for all stores."""
     for axis, index in enumerate(load.indices):
         stored = [store.indices[axis] for store in stores]
         if all(moved_by(each, loop.var) == 1 and are_equal((each,), (stored[0],)) for each in stored):
@@ -87,14 +87,14 @@ def _meeting(load: Load, stores: Sequence[Store], loop: For) -> Expr | None:
 
 
 def _is_certain(loads: set[Load], loop: For) -> bool:
-    """Whether each iteration loads it, whatever it asks for."""
+    """Whether each iteration makes one of these loads, whatever it tests."""
     from tirlite.rewrite.vectors.columns import loads_of
 
     return any(load in loads and is_certain for load, is_certain in loads_of(loop.body))
 
 
 def _part(loop: For, loads: set[Load], start: Expr, stop: Expr) -> Iterator[Stmt]:
-    """Some of the iterations, with what they load alike loaded before."""
+    """A part of the iterations, with the common load before the loop."""
     (first, *_) = loads
     value = Var(first.buffer.name, first.dtype)
 

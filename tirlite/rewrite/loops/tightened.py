@@ -45,20 +45,20 @@ from tirlite.rewrite.loops.partition_loops import MOST_INSIDE
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import Simplify
 
-# What has a value everywhere, the same wherever its variables and loads have.
+# Operations that cannot fault and only depend on their operands.
 _ARITHMETIC = (Add, Sub, Mul, Neg, Min, Max, IntImm, Var, Load, And, Not, Compare)
-# What touches no memory but by its loads and stores.
+# Statements that only access memory by loads and stores.
 _PLAIN = (Store, Let, For, IfThenElse, SeqStmt)
 
 
 def rewritten(facts: Facts, *, called: bool) -> PrimFunc:
-    """The function with loops over those iterations alone, see `TightenLoops`."""
+    """The function with loops over the iterations that meet their condition, see `TightenLoops`."""
     found = rewrite(facts.func, {For: Tightening(facts, called=called).tightened})
     return facts.func if found is facts.func else Simplify()(Normalize()(found))
 
 
 class Tightening:
-    """The loops of one function."""
+    """Tightens the loops of one function."""
 
     def __init__(self, facts: Facts, *, called: bool) -> None:
         self.facts = facts
@@ -85,7 +85,7 @@ class Tightening:
         narrow, before, kept = loop, list[Expr](), list[Expr]()
         ends_stay = self._is_safe(loop.start) and self._is_safe(loop.stop)
         for each in conjuncts(branch.condition):
-            # What comes after a test that may fail is not looked at in all iterations.
+            # A condition after one that may fault is not evaluated in all iterations.
             condition = substitute(each, values) if all(map(self._is_safe, kept)) else None
             found = self._narrowed(narrow, condition, inside) if condition is not None else None
             if found is not None:
@@ -102,9 +102,9 @@ class Tightening:
         return (*lets, IfThenElse(reduce(And, before), SeqStmt((narrow,)), span=branch.span) if before else narrow)
 
     def _parted(self, loop: For, branch: IfThenElse, condition: Expr, inside: set[object]) -> Stmt | tuple[Stmt, ...]:
-        """The iterations that meet a condition and the others, as two loops in the order of both.
+        """Splits a loop into one over the iterations that meet a condition and one over the others, in order.
 
-        Not of loops without an order: that would hide what their iterations must not do to each other.
+        Only serial loops: splitting a parallel one could hide that its iterations conflict.
         """
         if loop.kind is not ForKind.SERIAL or not self._stays(loop.start, inside) or not self._stays(loop.stop, inside):
             return loop
@@ -120,7 +120,7 @@ class Tightening:
         return tuple(stmt for (lets, _), own in zip(named, stmts, strict=True) for stmt in (*lets, *own))
 
     def _narrowed(self, loop: For, condition: Expr, inside: set[object]) -> For | None:
-        """The loop over those of its iterations that meet a condition; None where that is not seen to be exact."""
+        """The loop over the iterations that meet a condition; None unless that is proved exact."""
         while isinstance(condition, Not) and isinstance(condition.a, Not):
             condition = condition.a.a
         if isinstance(condition, Not) and isinstance(condition.a, Compare) and not isinstance(condition.a, EQ):
@@ -128,7 +128,8 @@ class Tightening:
         if not isinstance(condition, Compare) or isinstance(condition, NE) or condition.a.dtype != i64:
             return None
         if loop.values is not None and len(loop.values) <= MOST_INSIDE and self._tells_of_two(condition, loop.var):
-            # The loop around goes by vectors with one of constant bounds inside, its ends apart: see `PartitionLoops`.
+            # Keep constant bounds, which let the outer loop be vectorized after `PartitionLoops` has split its ends
+            # off.
             return None
         if not all(self.space.is_exact(self.space.size(side)) for side in (condition.a, condition.b)):
             return None
@@ -156,7 +157,7 @@ class Tightening:
         return None if start is None else loop.replaced(start=start)
 
     def _up_to(self, loop: For, high: Expr, before: int) -> For | None:
-        """The loop up to `high - before`, and with that."""
+        """The loop up to `high - before` inclusive."""
         if loop.step > 0:
             stop = self._further(Min, loop.stop, high, 1 - before)
             return None if stop is None else loop.replaced(stop=stop)
@@ -164,9 +165,9 @@ class Tightening:
         return None if start is None else loop.replaced(start=start)
 
     def _nearer(self, loop: For, kind: type[Min | Max], value: Expr, by: int) -> Expr | None:
-        """The start of a loop, or `value + by` where that is more or less, written so that it does not wrap around."""
+        """The start of a loop, or `value + by` if that is further on, in a form without overflow, if any."""
         if not self._is_exact(moved := shifted(value, by)):
-            # A loop that would start at its end does not run.
+            # Starting at the end is enough for an empty loop.
             last = folded(Sub(loop.stop, const(by, i64)))
             moved = shifted((Min if kind is Max else Max)(value, last), by)
             if not self._is_exact(last):
@@ -184,8 +185,8 @@ class Tightening:
         return self.space.is_exact(self.space.size(expr))
 
     def _sides(self, condition: Compare, var: Var, inside: set[object]) -> tuple[Expr, bool] | None:
-        """What stays in a comparison with `var`, and whether the variable is on the right of it; None for others."""
-        rest: list[tuple[Expr, bool]] = []  # of the left less the right, and whether it is added
+        """The rest of a comparison that is linear in `var`, and whether `var` is on its right side; None for others."""
+        rest: list[tuple[Expr, bool]] = []  # terms of the left side minus the right, and whether they are added
         signs: list[bool] = []
         todo = [(condition.b, False), (condition.a, True)]
         while todo:
@@ -208,7 +209,7 @@ class Tightening:
         return (total, not signs[0]) if self._is_exact(total) else None
 
     def _stays(self, expr: Expr, inside: set[object]) -> bool:
-        """Whether an expression can be computed before a loop, and is there what it is in each iteration."""
+        """Whether an expression can be computed before a loop, and equals its value in each iteration."""
         return self._is_safe(expr) and not mentions(expr, inside) and all(self._loads_stay(expr))
 
     def _loads_stay(self, expr: Expr) -> Iterator[bool]:
@@ -217,19 +218,19 @@ class Tightening:
         )
 
     def _is_safe(self, expr: Expr) -> bool:
-        """Whether nothing can fail where an expression is computed, whatever is tested around it."""
+        """Whether an expression cannot fault, whatever is tested around it."""
         loads = (node for node in walk(expr) if isinstance(node, Load))
         return all(map(_has_value, walk(expr))) and all(map(self.facts.bounds.is_inside, loads))
 
     def _is_of_counters(self, condition: Expr, inside: set[object]) -> bool:
-        """Whether a condition stays in a loop, and compares integers by the counters of loops around it."""
+        """Whether a condition is loop-invariant and compares integers by the counters of loops around."""
         if not isinstance(condition, Compare) or condition.a.dtype != i64 or not self._stays(condition, inside):
             return False
         return mentions(condition, self.counters)
 
 
 def _with_names(loop: For, before: For) -> tuple[list[Let], For]:
-    """A loop with what its new ends load under names, so that proofs see that the body loads the same."""
+    """A loop with lets for the loads in its new bounds, so that proofs see that its body loads the same."""
     from tirlite.ir import rewrite, structural_equal
 
     lets: list[Let] = []
@@ -252,7 +253,7 @@ def _with_names(loop: For, before: For) -> tuple[list[Let], For]:
 
 
 def _has_value(node: Node) -> bool:
-    """Whether it is an operation that always has a value, or a load."""
+    """Whether a node is a load, or an operation that cannot fault."""
     if isinstance(node, Cast):
         return node.value.dtype.is_integer
     if isinstance(node, FloorDiv | FloorMod):

@@ -20,7 +20,7 @@ _KINDS = (For, While, KernelCall)
 
 
 class ClockKind(Enum):
-    """How a clock is called: it gives the nanoseconds, or stores them where it is told."""
+    """How a clock reports nanoseconds: it returns them, or stores them at an address."""
 
     GIVES = "gives"
     STORES = "stores"
@@ -28,7 +28,7 @@ class ClockKind(Enum):
 
 @record
 class Clock:
-    """A function of C at an address, that tells nanoseconds."""
+    """A C function at an address that reports nanoseconds."""
 
     address: int
     kind: ClockKind = ClockKind.GIVES
@@ -36,8 +36,10 @@ class Clock:
 
 @record
 class TimeLoops:
-    """The function with one parameter more, `ticks: i64[2 * k + 1]`: at 2 * i the nanoseconds of its i-th outermost
-    loop, or call of a function, after them how often it has run. The last element is for the clock.
+    """Adds a parameter `ticks: i64[2 * k + 1]` that accumulates times.
+
+    For the i-th outermost loop, or call of a function, `ticks[2 * i]` counts nanoseconds and the next element the runs.
+    The last element is used by the clock.
     """
 
     clock: Clock
@@ -77,7 +79,7 @@ class TimeLoops:
 
 
 def outermost(body: SeqStmt) -> list[Timed]:
-    """The loops, and calls of functions, that stand in no other one, in program order."""
+    """The loops, and calls of functions, that are in no other loop, in program order."""
     found: list[Timed] = []
     stack: list[Stmt] = [*body.stmts[::-1]]
     while stack:

@@ -8,16 +8,16 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 
-# No loop becomes more statements than this.
+# The most statements that a loop is unrolled to.
 MOST_STATEMENTS = 1024
 
 
 @record
 class UnrollLoops:
-    """Writes out each `tl.unroll` loop with constant bounds and at most `most` iterations; others stay as they are.
+    """Unrolls each `tl.unroll` loop with constant bounds and at most `most` iterations.
 
-    Code generation tells LLVM to unroll these loops anyhow. As a pass this shows each iteration's storage to the
-    planner, and makes indices constant. For functions in normal form (see `Normalize`), which the result is in too.
+    Code generation has LLVM unroll these loops anyhow. As a pass it shows each iteration's storage to the planner, and
+    makes indices constant. For functions in normal form (see `Normalize`); the result is in it too.
     """
 
     most: int = 64
@@ -29,10 +29,10 @@ class UnrollLoops:
 
         result = func
         while (after := rewrite(result, {For: self._unrolled})) is not result:
-            # Bounds of loops inside may be constant now.
+            # The bounds of inner loops may have become constant.
             assert isinstance(after, PrimFunc)
             result = after
-        # What is defined in an iteration is defined once in each copy: before these are told apart, nothing is proved.
+        # Copies define the same names, which must be made unique before anything is proved.
         return func if result is func else Simplify()(Normalize()(result))
 
     def _unrolled(self, loop: For) -> Stmt | tuple[Stmt, ...]:
@@ -46,7 +46,7 @@ class UnrollLoops:
 
 
 def unrolled(loop: For) -> tuple[Stmt, ...]:
-    """What the iterations of a loop do, of which constants tell the number, one after the other."""
+    """The statements of all iterations of a loop with constant bounds, in order."""
     assert loop.values is not None
     copies = (folded(substitute(loop.body, {loop.var: const(value, i64)})) for value in loop.values)
     return tuple(stmt for copy in copies for stmt in copy.stmts)

@@ -24,7 +24,7 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import Simplify
 from tirlite.sizes.poly import varies
 
-# Windows that do not overlap are blocks: loops over more elements may be tiles that an author wrote.
+# Windows that do not overlap are blocks; loops over larger ones may be an author's tiles.
 _MOST_IN_BLOCK = 8
 _PLAIN = (Store, Let, For, IfThenElse, SeqStmt, Allocate)
 
@@ -41,7 +41,7 @@ class _CounterRange:
 
 
 def rewritten(facts: Facts) -> PrimFunc:
-    """The function with loops over windows that count from where these lie, see `TightenLoops`."""
+    """The function with loops over windows counting from the window's position, see `TightenLoops`."""
     found: dict[Var, _CounterRange] = {}
     lets = values_of(let for let in statements_of(facts.func.body, Let) if let.var.dtype == i64)
     for around in statements_of(facts.func.body, For):
@@ -68,12 +68,12 @@ def rewritten(facts: Facts) -> PrimFunc:
 
 
 def _window(loop: For, around: For, facts: Facts, lets: Mapping[Var, Expr]) -> _CounterRange | None:
-    """The window that a loop goes over, which moves with the counter of one around; None where there is none."""
+    """The window that a loop covers, which moves with the counter of the loop `around`; None if there is none."""
     start, stop = (substitute(end, lets) for end in (loop.start, loop.stop))
     lows, highs = ([*_operands(start, Max)], [*_operands(stop, Min)]) if loop.step == 1 else ([start], [stop])
     low = next((each for each in lows if moved_by(each, around.var)), None)
     high = next((each for each in highs if moved_by(each, around.var)), None)
-    # What is computed in each iteration must be the same in all of them.
+    # Bounds read from memory might differ between iterations.
     if low is None or high is None or not is_steady(start, stop):
         return None
     space, counter = facts.space, Var(loop.var.name, i64)
@@ -111,7 +111,7 @@ def _operands(end: Expr, kind: type[Max | Min]) -> Iterator[Expr]:
 
 
 def _cannot_fail(loop: For, ends: Sequence[Expr], facts: Facts) -> bool:
-    """Whether nothing in a loop is told with its counter: what is out of bounds, or divides by 0."""
+    """Whether no fault in a loop could report its counter: all accesses are in bounds, and nothing divides by 0."""
     if not all(isinstance(stmt, _PLAIN) for stmt in statements(loop.body)):
         return False
     if any(isinstance(node, Binary) and _may_trap(node) for node in walk(*ends, loop.body)):

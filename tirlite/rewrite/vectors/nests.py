@@ -293,7 +293,7 @@ def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tu
 
 
 def _go_along_rows(stmts: tuple[Stmt, ...], fewest: int) -> bool:
-    """Whether at least `fewest` of the statements are loops, and all load adjacent elements and just store."""
+    """Whether at least `fewest` of the statements are loops, each of which loads adjacent elements and only stores."""
     loops = [stmt for stmt in stmts if isinstance(stmt, For)]
     loads = [(node, loop) for loop in loops for node in loads_in(loop.body) if mentions(node, loop.var)]
     return len(loops) >= max(fewest, 1) and all(
