@@ -127,6 +127,99 @@ for i in range(n):
     last = i + 2
     last = 2 * (n - 1) - last if last >= n else last
     y[i] = x[min(j, n - 1)] + x[max(last, 0)]
+---
+i = tl.i64(0)
+j = tl.i64(0)
+last = tl.i64(0)
+while i < n and j < m:
+    if x[i] <= w[j]:
+        v[last] = x[i]
+        i += 1
+    else:
+        v[last] = w[j]
+        j += 1
+    last += 1
+while i < n:
+    v[last] = x[i]
+    i += 1
+    last += 1
+while j < m:
+    v[last] = w[j]
+    j += 1
+    last += 1
+---
+i = tl.i64(0)
+j = tl.i64(0)
+last = tl.i64(0)
+while i < n and j < m:
+    if x[i] < w[j]:
+        i += 1
+    elif x[i] > w[j]:
+        j += 1
+    else:
+        y[last] = x[i]
+        last += 1
+        i += 1
+        j += 1
+---
+i = tl.i64(0)
+last = tl.i64(0)
+while i < n:
+    y[last] = x[i]
+    if x[i] < 0:
+        i += 1
+    elif x[i] < 9 and i + 2 < n:
+        i += 3
+    else:
+        i += 2
+    last += 1
+---
+i = tl.i64(0)
+last = tl.i64(0)
+while i < n:
+    j = i + 1
+    while j < n and x[j] == x[i]:
+        j += 1
+    y[last] = x[i]
+    last += 1
+    i = j
+---
+low = tl.i64(0)
+middle = tl.i64(0)
+high = n - 1
+while middle <= high:
+    if x[middle] < 0:
+        y[low] = x[middle]
+        low += 1
+        middle += 1
+    elif x[middle] < 1:
+        middle += 1
+    else:
+        y[high] = x[middle]
+        high -= 1
+---
+top = tl.i64(0)
+for i in range(n):
+    while top > 0 and y[top - 1] < x[i]:
+        top -= 1
+    y[top] = x[i]
+    top += 1
+---
+last = tl.i64(0)
+for i in range(n):
+    v[last] = x[i]
+    if x[i] > 0 and last + 1 < n + m:
+        last += 1
+---
+last = tl.i64(0)
+for i in range(n):
+    if x[i] > 0:
+        z2[last] = x[i]
+        last += 1
+    else:
+        z2[last] = x[i]
+        z2[last + 1] = 0
+        last += 2
 """
 # And at which of them one iteration more, or a step that may be anything, is not overlooked.
 OPEN = """
@@ -242,11 +335,69 @@ for i in range(n):
         if j > 0:
             j -= 2
         y[j] = 0
+---
+i = tl.i64(0)
+j = tl.i64(0)
+last = tl.i64(0)
+while i <= n and j <= m:
+    if x[0] <= 0:
+        i += 1
+    else:
+        j += 1
+    v[last] = x[0]
+    last += 1
+---
+i = tl.i64(0)
+last = tl.i64(0)
+while i < n:
+    y[last] = x[i]
+    if x[i] < 0:
+        last += 1
+    elif x[i] < 9:
+        last += 2
+    i += 1
+---
+i = tl.i64(0)
+last = tl.i64(0)
+while i < n:
+    j = i
+    while j < n and x[j] == x[i]:
+        j += 1
+    y[last] = x[i]
+    last += 1
+    i = j + 1 if k > 0 else j
+---
+top = tl.i64(0)
+for i in range(n):
+    while top >= 0 and y[top] < x[i]:
+        top -= 1
+    y[top] = x[i]
+    top += 1
+---
+low = tl.i64(0)
+middle = tl.i64(0)
+while middle < n:
+    if x[middle] < 0:
+        low += 1
+    elif x[middle] > 0:
+        low -= 1
+    middle += 1
+    y[low] = 0
+---
+i = tl.i64(0)
+last = 9223372036854775000
+while i < n:
+    last += 1
+    i += 1
+    if last < 0:
+        y[last + 9223372036854775807] = 0
 """
 
 
 def _verdicts(body: str) -> set[str]:
-    params = "x: tl.f32[n], k: tl.i64, y: tl.f32[n], z: tl.f32[n * m], w: tl.f32[m]"
+    params = (
+        "x: tl.f32[n], k: tl.i64, y: tl.f32[n], z: tl.f32[n * m], w: tl.f32[m], v: tl.f32[n + m], z2: tl.f32[2 * n]"
+    )
     header = f'n, m = tl.dims("n m")\n\n@tl.kernel\ndef f({params}):\n'
     return {each.how for each in tl.compile(tl.parse(header + indent(body.strip(), "    "))).safety}
 

@@ -100,8 +100,9 @@ class _Walk:
         """What is known in a body that runs where the test of a statement holds, or does not."""
         inside = self._where(around, stmt.condition, holds=holds)
         changes = self.space.narrowed(stmt, holds=holds)
-        again = [substitute(each, changes) for each in inside.known[len(around.known) :]] if changes else []
-        return replace(inside, known=(*inside.known, *again)) if again else inside
+        again = [substitute(each, changes) for each in inside.known] if changes else []
+        more = [new for new, old in zip(again, inside.known, strict=False) if new != old]
+        return replace(inside, known=(*inside.known, *more)) if more else inside
 
     def _where(self, around: Around, condition: Expr, *, holds: bool) -> Around:
         """Where a test decides that a place is reached. What else it may depend on than sizes is not known."""

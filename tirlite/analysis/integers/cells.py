@@ -6,23 +6,25 @@ of it are guessed from what goes into the loop, and kept if an iteration that be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from tirlite.analysis.integers.definitions import Loop
 from tirlite.analysis.integers.extents import Extents
+from tirlite.analysis.integers.guesses import Clock, Guess, Start, Turn, Values, around, narrowed_by
+from tirlite.analysis.integers.moves import Bound, Moves, step_of
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Buffer, Expr, Load
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, View, While
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import aliased_by, statements, statements_of, walk, without_number
-from tirlite.record import record, replace
-from tirlite.sizes import Size, ceildiv, maximum, minimum, substitute
+from tirlite.ir.walk import aliased_by, statements, statements_of, walk
+from tirlite.record import record
+from tirlite.sizes import Size, ceildiv, maximum, substitute
 from tirlite.sizes.poly import Atom, varies
-from tirlite.sizes.unknown import Ends, Unknown, ends, ends_beside, is_nonnegative, is_positive, linear, unknowns_in
+from tirlite.sizes.unknown import Ends, Unknown, ends, ends_beside, is_positive, unknowns_in
 
-Values: TypeAlias = dict[Buffer, Size]
+_Side: TypeAlias = tuple[Size, Sequence[Size]]
 
 # What the walk may take in all: a loop inside of a loop is walked again each time that a guess was wrong.
 _MOST_STEPS = 20_000
@@ -62,43 +64,6 @@ class Known:
     loaded: dict[Load, Size]
     narrowed: dict[tuple[Stmt, bool], dict[Atom, Size]]
     moved: dict[Loop, list[Size]]
-
-
-@record(eq=False)
-class _Guess:
-    """The ends that a local is taken to have at the start of each iteration, and how far it may move in one.
-
-    A `move` is up or down, which `is_up` says.
-    """
-
-    low: Size | None
-    high: Size | None
-    move: Size | None = None
-    is_up: bool = True
-    tries: int = 0
-    is_closed: bool = False  # after it had to be open
-
-    @property
-    def is_open(self) -> bool:
-        return self.low is None or self.high is None
-
-
-@record(eq=False)
-class _Turn:
-    """Any one iteration of a loop: the guesses that it bears out, the values in its body, and after it."""
-
-    guesses: dict[Buffer, _Guess]
-    inside: Values
-    behind: Values
-
-
-@record(eq=False)
-class _Clock:
-    """What tells in an iteration how many lie behind, at most, and what that is at most; of a while it is a local."""
-
-    cell: Buffer | None
-    ticks: Size
-    last: Size | None
 
 
 class _TooLong(Exception):
@@ -156,6 +121,7 @@ class _Walk:
         self._left = _MOST_STEPS
         self._wider: dict[Atom, Size] = {}  # of what was narrowed by a test, what it was
         self._stored: dict[Loop, frozenset[Buffer]] = {}
+        self._moves: dict[Loop, Moves] = {}
         self._reached: dict[Size, Ends] = {}  # ends of the variables of loops
         self._told: list[Size] = []  # by the tests around: 0 or more
 
@@ -211,17 +177,19 @@ class _Walk:
     def _branches(self, stmt: IfThenElse, values: Values) -> Steps[Values]:
         self._note_expr(stmt.condition, values)
         sides: list[tuple[Values, list[Size]]] = []
-        around = self._told
+        wider: dict[Atom, Size] = {}
+        told = self._told
         for body, holds in ((stmt.then_body, True), (stmt.else_body, False)):
             inside = self._where(stmt, values, holds=holds)
             changes = self.known.narrowed[stmt, holds]
-            facts = (*around, *self.space.implied(stmt.condition, holds=holds))
+            wider |= {atom: old + 0 for old, new in reversed(changes.items()) for atom in unknowns_in(new)}
+            facts = (*told, *self.space.implied(stmt.condition, holds=holds))
             self._told = [substitute(each, changes) for each in facts[-_MOST_TOLD:]]
             behind: Values = yield self.block(body, inside)
             sides.append((behind, self._told))
-            self._told = around
+            self._told = told
         (yes, so), (no, otherwise) = sides
-        return {cell: self._joined(cell, yes[cell], no[cell], so, otherwise) for cell in values}
+        return {cell: self._joined(cell, (yes[cell], so), (no[cell], otherwise), wider) for cell in values}
 
     def _where(self, stmt: IfThenElse | While, values: Values, *, holds: bool) -> Values:
         """The values where a test has told that some lie in narrower ends."""
@@ -229,7 +197,7 @@ class _Walk:
         met: set[Atom] = {unknown for value in values.values() for unknown in unknowns_in(value)}
         for told in self.space.implied(stmt.condition, holds=holds):
             fact = substitute(told, changes) if changes else told
-            for old, new in _narrowed(fact, met):
+            for old, new in narrowed_by(fact, met):
                 change: dict[Atom, Size] = {old: new + 0}
                 changes = {each: substitute(size, change) for each, size in changes.items()} | change
                 self._wider[new] = substitute(old + 0, self._wider)
@@ -238,84 +206,135 @@ class _Walk:
         self.known.narrowed[stmt, holds] = changes
         return {cell: substitute(value, changes) for cell, value in values.items()} if changes else values
 
-    def _joined(self, cell: Buffer, a: Size, b: Size, so: Sequence[Size], otherwise: Sequence[Size]) -> Size:
-        """What is one of two values, of each of which it is told what is 0 or more then."""
-        if a == b:
-            return a
-        plain, other = sorted((substitute(each, self._wider) for each in (a, b)), key=_unknowns)
+    def _joined(self, cell: Buffer, yes: _Side, no: _Side, wider: Mapping[Atom, Size]) -> Size:
+        """What is one of two values, of each of which it is told what is 0 or more then.
+
+        `wider` has what is known of unknowns without the test.
+        """
+        (a, so), (b, otherwise) = yes, no
+        plain, other = sorted((substitute(each, wider) for each in (a, b)), key=_unknowns)
+        if plain == other:
+            return plain
         low, high = ends(other - plain)
         if isinstance(low, int) and isinstance(high, int):
             either = plain + self._between(cell, min(low, 0), max(high, 0))
             if self.space.is_exact(either):
                 return either
-        return self._between(
-            cell, *_around(ends_beside(self._ends(a), a, so), ends_beside(self._ends(b), b, otherwise))
-        )
+        return self._between(cell, *around(ends_beside(self._ends(a), a, so), ends_beside(self._ends(b), b, otherwise)))
 
     def _loop(self, loop: Loop, values: Values) -> Steps[Values]:
         self._note(loop, values) if isinstance(loop, For) else None
-        cells = [cell for cell in self._stored_in(loop) if cell in values]
+        moves = self._moves[loop] = self._moves.get(loop) or Moves(loop, self._stored_in(loop))
+        cells = [cell for cell in moves.cells if cell in values]
         clock = None
         if isinstance(loop, For):
             self._reached[self.space.size(loop.var)] = ends_of_variable(loop, self.space)
-            clock = _Clock(None, self.space.counter(loop) + 0, self.space.counter(loop).high) if cells else None
+            clock = Clock(None, self.space.counter(loop) + 0, self.space.counter(loop).high) if cells else None
         guesses = {cell: self._first_guess(loop, cell, values[cell], clock) for cell in cells}
         mark = self.space.mark()
-        turn: _Turn = yield self._settled(loop, values, guesses)
+        turn: Turn = yield self._settled(loop, values, guesses)
         if isinstance(loop, While):
             clock = self._clock(turn, values)
             guesses = {cell: self._first_guess(loop, cell, values[cell], clock) for cell in cells} if clock else {}
             moving = {cell: each for cell, each in guesses.items() if each.move and turn.guesses[cell].is_open}
             if moving:
                 self.space.forget(mark)
-                again: _Turn = yield self._settled(loop, values, {**turn.guesses, **moving})
+                again: Turn = yield self._settled(loop, values, {**turn.guesses, **moving})
                 clock = self._clock(again, values)
                 if clock is None:
                     self.space.forget(mark)
                     again = yield self._settled(loop, values, turn.guesses)
                 turn = again
-        if clock is not None:
+        bounds = self._bounds_in(loop, turn)
+        if bounds:
+            self.space.forget(mark)
+            plain = {cell: Guess(*self._ends(values[cell])) for cell in bounds}
+            turn = yield self._settled(loop, values, {**turn.guesses, **plain}, bounds)
+            clock = clock if isinstance(loop, For) else self._clock(turn, values)
+        if cells:
             self._tell_moves(loop, turn, values, clock)
-        return {**values, **{cell: self._left_with(turn, cell, values, clock) for cell in cells}}
+        after = {**values}
+        for cell in cells:
+            after[cell] = self._left_with(loop, turn, cell, values, after, clock)
+        self._tell_ways(loop, turn, values, after)
+        return after
+
+    def _bounds_in(self, loop: Loop, turn: Turn) -> dict[Buffer, list[Bound]]:
+        """For the locals that have an open end, what others tell of where they go."""
+        found: dict[Buffer, list[Bound]] = {}
+        for bound in self._moves[loop].bounds if _is_serial(loop) else ():
+            guess = turn.guesses.get(bound.cell)
+            if guess is not None and guess.is_open and bound.cell not in turn.start.told:
+                found.setdefault(bound.cell, []).append(bound)
+        return found
 
     def _ends(self, value: Size) -> Ends:
         return self._reached[value] if value in self._reached else ends(value)
 
     def _hull(self, a: Size, b: Size) -> Ends:
         """Ends that hold for both."""
-        return _around(self._ends(a), self._ends(b))
+        return around(self._ends(a), self._ends(b))
 
-    def _settled(self, loop: Loop, values: Values, guesses: dict[Buffer, _Guess]) -> Steps[_Turn]:
+    def _settled(
+        self,
+        loop: Loop,
+        values: Values,
+        guesses: dict[Buffer, Guess],
+        bounds: Mapping[Buffer, list[Bound]] | None = None,
+    ) -> Steps[Turn]:
         """Any one iteration, with guesses that it bears out; those that it does not are mended, a few times at most."""
-        outer = self.loop
+        outer, told = self.loop, self._told
         while True:
             mark = self.space.mark()
             self.loop = loop
-            start = {**values, **{cell: self._between(cell, each.low, each.high) for cell, each in guesses.items()}}
-            inside = start
+            start = self._started(loop, values, guesses, bounds or {})
+            inside = start.values
             if isinstance(loop, While):
-                self._note_expr(loop.condition, start)
-                inside = self._where(loop, start, holds=True)
+                self._note_expr(loop.condition, inside)
+                inside = self._where(loop, inside, holds=True)
             behind: Values = yield self.block(loop.body, inside)
-            self.loop = outer
-            mended = {
-                cell: self._mended(guess, values[cell], start[cell], behind[cell]) for cell, guess in guesses.items()
-            }
+            holds, self._told, self.loop = self._told, told, outer
+            mended = {cell: self._mended(guess, values[cell], start, behind, cell) for cell, guess in guesses.items()}
             if mended == guesses:
-                closed = {
-                    cell: _closed(guess, self._hull(values[cell], behind[cell])) for cell, guess in guesses.items()
-                }
+                closed = {cell: guess.closed(self._hull(values[cell], behind[cell])) for cell, guess in guesses.items()}
                 if closed == guesses or self._left < _MOST_STEPS // 2:
-                    return _Turn(guesses, inside, behind)
+                    return Turn(guesses, start, inside, behind, holds)
                 mended = closed
             guesses = mended
             self.space.forget(mark)
 
-    def _clock(self, turn: _Turn, values: Values) -> _Clock | None:
+    def _started(
+        self, loop: Loop, values: Values, guesses: Mapping[Buffer, Guess], bounds: Mapping[Buffer, list[Bound]]
+    ) -> Start:
+        """What locals are as an iteration starts: as others tell, by how they move with them, or as is guessed."""
+        start: Values = {}
+        held: set[tuple[Buffer, bool]] = set()
+        told = {each.cell: each for each in self._moves[loop].told} if _is_serial(loop) else {}
+        told_here: set[Buffer] = set()
+        ticks = self.space.counter(loop) + 0 if isinstance(loop, For) else None
+        for cell, guess in sorted(guesses.items(), key=lambda each: (each[0] in told, each[0] in bounds)):
+            value = told[cell].value(values, start, ticks) if cell in told else None
+            if value is not None and self.space.is_exact(value):
+                start[cell] = value
+                told_here.add(cell)
+                continue
+            known: dict[bool, Size] = {}
+            for bound in bounds.get(cell, ()):
+                end = bound.end(values, start, ticks)
+                if end is not None and self.space.is_exact(end):
+                    known.setdefault(bound.is_up, end)
+            low, high = known.get(False, guess.low), known.get(True, guess.high)
+            if low is None or high is None:
+                low, high, known = guess.low, guess.high, {}
+            start[cell] = self._between(cell, low, high)
+            held |= {(cell, is_up) for is_up in known}
+        return Start({**values, **start}, frozenset(told_here), frozenset(held))
+
+    def _clock(self, turn: Turn, values: Values) -> Clock | None:
         """A local that each iteration of a while moves one way: by how much tells how many there were at most."""
         for cell in [cell for cell, guess in turn.guesses.items() if guess.move is None]:
             step = substitute(turn.behind[cell], self._wider) - substitute(turn.inside[cell], self._wider)
-            low, high = ends(step)
+            low, high = ends_beside(ends(step), step, [substitute(each, self._wider) for each in turn.holds])
             way = turn.inside[cell] - values[cell]
             if low is not None and is_positive(low):
                 last = ends(way)[1]
@@ -324,7 +343,7 @@ class _Walk:
             else:
                 continue
             if last is not None:
-                return _Clock(cell, way, last + 1)  # the start of the last turn, in which the condition fails, counts
+                return Clock(cell, way, last + 1)  # the start of the last turn, in which the condition fails, counts
         return None
 
     def _stored_in(self, loop: Loop) -> frozenset[Buffer]:
@@ -336,27 +355,30 @@ class _Walk:
             self._stored[loop] = (stored & self.cells) - own
         return self._stored[loop]
 
-    def _first_guess(self, loop: Loop, cell: Buffer, entry: Size, clock: _Clock | None) -> _Guess:
+    def _first_guess(self, loop: Loop, cell: Buffer, entry: Size, clock: Clock | None) -> Guess:
         if isinstance(loop, For) and loop.kind not in _SERIAL:
-            return _Guess(None, None)
+            return Guess(None, None)
         low, high = self._ends(entry)
         last = None if clock is None or clock.cell is cell else clock.last
-        up, down = (0, 0) if last is None else self._moves(loop, cell)
+        up, down = (0, 0) if last is None else self._steps(loop, cell)
         if last is None or low is None or high is None or (up == 0) == (down == 0):
-            return _Guess(low, high)
+            return Guess(low, high)
         if up != 0:
-            return _Guess(low, high + up * maximum(last, 0), up)
-        return _Guess(low - down * maximum(last, 0), high, down, is_up=False)
+            return Guess(low, high + up * maximum(last, 0), up)
+        return Guess(low - down * maximum(last, 0), high, down, is_up=False)
 
-    def _moves(self, loop: Loop, cell: Buffer) -> tuple[Size, Size]:
+    def _steps(self, loop: Loop, cell: Buffer) -> tuple[Size, Size]:
         """How far sums with constants let a local rise, and fall, in one iteration; 0 where it is set otherwise."""
+        low, high = self._moves[loop].of({cell: 1})
+        if low is not None and high is not None:
+            return max(high, 0), max(-low, 0)
         up: Size = 0
         down: Size = 0
         todo: list[tuple[Stmt, Size]] = [(loop.body, 1)]
         while todo:
             stmt, times = todo.pop()
             if isinstance(stmt, Store) and stmt.buffer is cell:
-                step = _step(stmt)
+                step = step_of(stmt)
                 if step is None:
                     return 0, 0
                 up, down = up + times * max(step, 0), down + times * max(-step, 0)
@@ -378,43 +400,52 @@ class _Walk:
             return None
         return maximum(ceildiv(loop.distance(start, stop), abs(loop.step)), 0)
 
-    def _mended(self, guess: _Guess, entry: Size, start: Size, behind: Size) -> _Guess:
-        """The same guess where the end of an iteration bears it out; else another one, which asks for less."""
-        low, high = self._ends(behind)
-        if guess.move is not None:
-            moved = substitute(behind, self._wider) - start
-            least, most = ends(moved if guess.is_up else -moved)
-            is_so = least is not None and most is not None and is_nonnegative(least)
-            return guess if is_so and most is not None and is_nonnegative(guess.move - most) else _Guess(*ends(entry))
-        is_low = guess.low is None or (low is not None and is_nonnegative(low - guess.low))
-        is_high = guess.high is None or (high is not None and is_nonnegative(guess.high - high))
-        if is_low and is_high:
+    def _mended(self, guess: Guess, entry: Size, start: Start, behind: Values, cell: Buffer) -> Guess:
+        if cell in start.told:
             return guess
-        first, last = (low, high) if guess.tries == 0 else (None, None)
-        if guess.tries == 1 and guess.low is not None and is_nonnegative(guess.low):
-            first = 0
-        if not is_low:
-            first = None if first is None or guess.low is None else minimum(first, guess.low)
-        if not is_high:
-            last = None if last is None or guess.high is None else maximum(last, guess.high)
-        return _Guess(
-            guess.low if is_low else first,
-            guess.high if is_high else last,
-            tries=guess.tries + 1,
-            is_closed=guess.is_closed,
-        )
+        moved = 0 if guess.move is None else substitute(behind[cell], self._wider) - start.values[cell]
+        is_low, is_high = (cell, False) in start.held, (cell, True) in start.held
+        moves = ends(moved if guess.is_up else -moved)
+        return guess.mended(ends(entry), moves, self._ends(behind[cell]), is_low=is_low, is_high=is_high)
 
-    def _tell_moves(self, loop: Loop, turn: _Turn, values: Values, clock: _Clock) -> None:
+    def _tell_moves(self, loop: Loop, turn: Turn, values: Values, clock: Clock | None) -> None:
+        """Keeps what holds in each iteration: how far locals have gone, by others and by what counts iterations."""
         found: list[Size] = []
+        free = {
+            cell for cell in turn.guesses if cell not in turn.start.told and None not in ends(turn.start.values[cell])
+        }
+        ticks = self.space.counter(loop) + 0 if isinstance(loop, For) else None
+        for bound in self._moves[loop].bounds if _is_serial(loop) else ():
+            if bound.cell in free and (bound.other is None or bound.other in free or bound.other in turn.start.told):
+                found += [fact for fact in (bound.fact(values, turn.inside, ticks),) if fact is not None]
+        found = found[-_MOST_TOLD // 2 :]
         for cell, guess in turn.guesses.items():
-            if guess.move is not None:
+            if clock is not None and guess.move is not None and cell not in turn.start.told:
                 moved = turn.inside[cell] - values[cell]
                 found.append(guess.move * clock.ticks - (moved if guess.is_up else -moved))
         self.known.moved[loop] = found
 
-    def _left_with(self, turn: _Turn, cell: Buffer, values: Values, clock: _Clock | None) -> Size:
-        """What a local is after a loop."""
+    def _tell_ways(self, loop: Loop, turn: Turn, values: Values, after: Values) -> None:
+        """Keeps for what follows which way locals have gone in a loop."""
+        for cell in turn.guesses if _is_serial(loop) else ():
+            low, high = self._moves[loop].of({cell: 1})
+            way = after[cell] - values[cell]
+            if None in ends(after[cell]) or ((low is None or low < 0) and (high is None or high > 0)):
+                continue
+            self._told = [*self._told, way if low is not None and low >= 0 else -way]
+
+    def _left_with(
+        self, loop: Loop, turn: Turn, cell: Buffer, values: Values, after: Values, clock: Clock | None
+    ) -> Size:
+        """What a local is after a loop; `after` has what those before it are."""
         guess = turn.guesses[cell]
+        if cell in turn.start.told:
+            times = None if clock is None or clock.last is None else maximum(clock.last + 1, 0)
+            told = next(each for each in self._moves[loop].told if each.cell is cell)
+            value = told.value(values, after, times if isinstance(loop, For) else None)
+            if value is not None and self.space.is_exact(value):
+                return value
+            return self._between(cell, *self._hull(values[cell], turn.behind[cell]))
         if guess.low is None and guess.high is None:
             return self._any(cell)
         if guess.move is not None and clock is not None and clock.last is not None:
@@ -425,47 +456,9 @@ class _Walk:
         return self._between(cell, *self._hull(values[cell], turn.behind[cell]))
 
 
-def _around(a: Ends, b: Ends) -> Ends:
-    """The ends of what lies between either."""
-    (low, high), (least, most) = a, b
-    return (
-        None if low is None or least is None else minimum(low, least),
-        None if high is None or most is None else maximum(high, most),
-    )
-
-
-def _narrowed(fact: Size, known: Collection[Atom]) -> Iterator[tuple[Unknown, Unknown]]:
-    """What is known of a sum that is 0 or more, and the same in the ends that it then has: the rest has ends, too."""
-    parts = linear(fact)
-    for atom, factor in parts.terms.items() if parts is not None else ():
-        if not isinstance(atom, Unknown) or atom not in known or not isinstance(factor, int):
-            continue
-        most = ends(fact - factor * atom)[1]
-        if most is None:
-            continue
-        if factor > 0:
-            low = ceildiv(-most, factor)
-            yield atom, replace(atom, low=low if atom.low is None else maximum(atom.low, low))
-        else:
-            high = most // -factor
-            yield atom, replace(atom, high=high if atom.high is None else minimum(atom.high, high))
-
-
-def _closed(guess: _Guess, between: Ends) -> _Guess:
-    """A guess with an open end, closed by what an iteration ends with: once, as what comes of it is no better."""
-    if guess.move is not None or not guess.is_open or guess.is_closed or guess.tries == 0:
-        return guess
-    low, high = between
-    first, last = low if guess.low is None else guess.low, high if guess.high is None else guess.high
-    return guess if (first, last) == (guess.low, guess.high) else _Guess(first, last, tries=guess.tries, is_closed=True)
+def _is_serial(loop: Loop) -> bool:
+    return isinstance(loop, While) or loop.kind in _SERIAL
 
 
 def _unknowns(size: Size) -> int:
     return len([*unknowns_in(size)])
-
-
-def _step(stmt: Store) -> int | None:
-    """What a store adds to its local, if it does nothing else."""
-    base, number = without_number(stmt.value)
-    is_own = base is not stmt.value and isinstance(base, Load) and base.buffer is stmt.buffer
-    return number if is_own else None
