@@ -84,6 +84,31 @@ def searches_back(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
 
 
 @tl.kernel
+def searches_until(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
+    for i in range(n):
+        y[i] = x[i]
+    left = times
+    while left > 0:
+        left = left - 1
+        at = tl.i64(0)
+        while at < n and y[at] > 0:
+            at += 1
+        y[at - 1] = y[at - 1] * 0.5 + 0.5
+
+
+@tl.kernel
+def deep(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
+    for i in range(n):
+        y[i] = x[i]
+    left = times
+    while left > 0:
+        left = left - 1
+        for k in range(left % 2 + 1):
+            for i in range(n):
+                y[i] = y[i] * 0.5 + 0.5 + k * 0.0
+
+
+@tl.kernel
 def halves(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
     for i in range(n):
         y[i] = x[i]
@@ -94,7 +119,7 @@ def halves(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
         y[left] = y[left] * 0.5 + 0.5
 
 
-LONG = [in_order, by_workers, backwards, until, nest, searches, searches_back, halves]
+LONG = [in_order, by_workers, backwards, until, nest, searches, searches_back, searches_until, deep, halves]
 
 
 class Rung(Exception):
@@ -127,7 +152,7 @@ def test_a_handler_ends_a_kernel(kernel: Callable[..., np.ndarray], size: int) -
     kernel(x, 1)
     with pytest.raises(Rung), ringing(0.05):
         kernel(x, FOREVER)
-    once = {backwards: 0, until: 0, searches: size - 1, searches_back: 0, halves: 0}
+    once = {backwards: 0, until: 0, searches: size - 1, searches_back: 0, searches_until: size - 1, halves: 0}
     wanted = np.full(size, 2.0 + (kernel in once))
     wanted[once.get(kernel, 0)] = 2
     np.testing.assert_array_equal(kernel(3 * x, 1), wanted)
@@ -172,9 +197,11 @@ def test_short_loops_along_arrays_do_not_ask() -> None:
 
     assert "tirlite.poll" not in add.llvm
     assert "tirlite.poll" not in twice_each_way.llvm
-    # What is passed in the search counts for the loop around it.
-    assert searches.llvm.count("call preserve_mostcc i64 @tirlite.ask") == 1
-    assert searches_back.llvm.count("call preserve_mostcc i64 @tirlite.ask") == 1
+    # A loop asks between parts of it, which have no test for that; the searches in it ask for themselves.
+    assert searches.llvm.count("call preserve_mostcc i64 @tirlite.ask") == 3
+    assert searches_back.llvm.count("call preserve_mostcc i64 @tirlite.ask") == 2
+    # What is passed in searches counts for a loop around them that counts itself.
+    assert searches_until.llvm.count("call preserve_mostcc i64 @tirlite.ask") == 1
     # A number that is halved until it is 0 takes some turns at most.
     assert halves.llvm.count("call preserve_mostcc i64 @tirlite.ask") == 1
     assert "tirlite.poll" in in_order.llvm

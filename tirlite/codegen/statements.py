@@ -92,7 +92,7 @@ class Statements:
         self._wrapped: dict[Node, Value] = {}  # overflow flags of such lets
         self._count(loops=max(self.module.extent.loops, weights.loops))
         self._pieces = self._depth = self._nesting = 0
-        self.counting: list[polling.Count] = []  # the polling counters of the loops around
+        self.counting: list[polling.Count | None] = []  # the polling counters of the loops around
         self.once: dict[For, Work] = {}  # the work of one iteration of each loop
 
     def _count(self, **counts: int) -> None:
@@ -333,21 +333,22 @@ class Statements:
     def while_loop(self, stmt: While) -> Steps[None]:
         out = self.out
         test, body, done = out.label("test"), out.label("while"), out.label("done")
-        polls = not self.module.exported and not polling.ends_soon(stmt)
-        found = polling.counter_along(stmt) if polls else None
-        before = None if found is None or not polling.counts(self.counting, out) else self.values.value(found[0])
+        along = polling.counters_along(stmt)
+        count = polling.counts(self.counting, out) if along else None
+        is_left = self.module.exported or polling.ends_soon(stmt) or (along and (count or not self.counting))
+        before = polling.how_far(self.values, along if count else [])
         out.follow(test)
         out.branch_if(self.values.good(stmt.condition, "the condition of a `while`"), body, done)
         out.start(body)
-        if polls and found is None:
-            polling.begin(self.counting, out, stmt, integer(_BETWEEN))
+        if not is_left:
+            polling.begin(self.counting, out, stmt, _BETWEEN)
         yield self.iteration(stmt)
-        if polls and found is None:
+        if not is_left:
             self.counting.pop()
         out.branch(test)
         out.start(done)
-        if before is not None and found is not None:
-            polling.pass_on(self.counting, out, found[1], before, self.values.value(found[0]))
+        if count:
+            polling.pass_on(count, out.op("sub", polling.how_far(self.values, along), before))
 
     def loop(self, stmt: For) -> Steps[None]:
         start, stop = self.values.value(stmt.start), self.values.value(stmt.stop)
@@ -370,11 +371,11 @@ class Statements:
     def _counted(
         self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | Shifted | None = None
     ) -> Steps[None]:
-        """A loop with step 1; one of unknown length runs in stretches, and polls for signals between them."""
-        if self.module.exported or not is_unbound(stmt):
+        """A loop with step 1; one that may run long runs in stretches, and polls for signals between them."""
+        out, has_loops = self.out, polls_between(stmt, self._depth)
+        if self.module.exported or not (has_loops or is_unbound(stmt)):
             yield self._stretch(stmt, start, stop, compare, step, origin)
             return
-        out = self.out
         longest = iterations_between(self.out, work_of(self.values, stmt, self.once))
         before, stretch, ask, again, done = out.block, *map(out.label, ("stretch", "ask", "again", "done"))
         out.branch_if(out.compare(f"icmp {compare}", start, stop), stretch, done)
@@ -384,10 +385,15 @@ class Statements:
         left = out.op("sub", first, stop) if compare == "sgt" else out.op("sub", stop, first)
         length = out.intrinsic("umin", left, longest)
         out.define_later(end, f"{'sub' if compare == 'sgt' else 'add'} {first.typed}, {length.text}", first, length)
+        self.counting.append(None)
         yield self._stretch(stmt, first, end, compare, step, origin)
+        self.counting.pop()
+        if self._depth:
+            polling.between_parts(out, length, longest)
         out.branch_if(out.compare(f"icmp {compare}", end, stop), ask, done)
         out.start(ask)
-        polling.poll_now(out)
+        if not self._depth:
+            polling.poll_now(out)
         out.follow(again)
         out.branch(stretch)
         out.start(done)
@@ -400,8 +406,6 @@ class Statements:
         counter times the loop's step; a Shifted computes it itself.
         """
         out = self.out
-        polls = not self.module.exported and polls_between(stmt, self._depth)
-        between = iterations_between(self.out, work_of(self.values, stmt, self.once)) if polls else None
         before, body, latch, done = out.block, out.label("loop"), out.label("latch"), out.label("done")
         out.branch_if(out.compare(f"icmp {compare}", start, stop), body, done)
         out.start(body)
@@ -415,14 +419,10 @@ class Statements:
         elif origin is not None:
             variable = origin.variable(counter)
         self.environment.variables[stmt.var] = variable
-        if between is not None:
-            polling.begin(self.counting, out, stmt, between)
         self.environment.notes, free = in_any_order(stmt, self.environment.notes, self.module)
         for asked in self.ahead.get(stmt, ()):
             ahead.ask(self.values, asked)
         yield self.iteration(stmt)
-        if between is not None:
-            self.counting.pop()
         out.follow(latch)
         flag, amount = step.split()
         out.define_later(following, f"add {flag} {counter.typed}, {amount}", counter)

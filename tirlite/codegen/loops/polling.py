@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from tirlite.analysis.integers.moves import Moves
+from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import GE, GT, LE, LT, Add, Expr, FloorDiv, IntImm, Load, Ramp, ShiftRight, Sub, Var
+from tirlite.ir.expr import GE, GT, LE, LT, Add, Buffer, Expr, FloorDiv, IntImm, Load, Ramp, ShiftRight, Sub, Var
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import For, Let, Store, While
@@ -33,30 +37,28 @@ def poll_now(out: KernelFunction) -> None:
 
 @record(eq=False)
 class Count:
-    """The counter of a polling loop, in a stack slot of its function.
-    If `is_down` it counts the iterations until the next poll down to 0, which needs no separate comparison; else it
-    counts those since the last poll.
+    """The counter of a polling `while`, in a stack slot of its function.
+
+    It counts the iterations until the next poll down to 0, which needs no separate comparison.
     """
 
     out: KernelFunction
     place: Value
     in_memory: bool
-    is_down: bool
 
 
-def begin(around: list[Count], out: KernelFunction, loop: For | While, between: Value) -> None:
+def begin(around: list[Count | None], out: KernelFunction, loop: While, between: int) -> None:
     """Counts an iteration of a loop, which polls once in `between` iterations, and adds its counter to `around`.
 
     The counter is kept in memory if there are inner loops, so that it takes no register from them.
     """
-    is_down = between.number is not None
-    count = Count(out, out.alloca(8, 8), next(statements_of(loop.body, For), None) is not None, is_down)
+    count = Count(out, out.alloca(8, 8), next(statements_of(loop.body, For), None) is not None)
     around.append(count)
-    first, last = (between, integer(0)) if is_down else (integer(0), between)
+    first = integer(between)
     out.allocas.append(f"  store {first.typed}, ptr {count.place.text}")
     polls, going = out.label("ask"), out.label("going")
-    so_far = _added(count, integer(1))
-    out.branch_if(out.compare("icmp sle" if is_down else "icmp sge", so_far, last), polls, going)
+    left = _taken(count, integer(1))
+    out.branch_if(out.compare("icmp sle", left, integer(0)), polls, going)
     out.start(polls)
     out.effect(f"store {_volatile(count)}{first.typed}, {count.place.typed}", count.place)
     poll_now(out)
@@ -64,25 +66,44 @@ def begin(around: list[Count], out: KernelFunction, loop: For | While, between: 
     out.start(going)
 
 
-def counts(around: list[Count], out: KernelFunction) -> bool:
-    """Whether a loop around has a counter in this function."""
-    return bool(around) and around[-1].out is out
+def between_parts(out: KernelFunction, part: Value, longest: Value) -> None:
+    """Polls after a stretch of a loop, if all stretches since the last poll have `longest` iterations together."""
+    place, polls, going = out.alloca(8, 8), out.label("ask"), out.label("going")
+    out.allocas.append(f"  store i64 0, ptr {place.text}")
+    so_far = out.op("add", out.value(i64, f"load i64, {place.typed}", place), part)
+    out.effect(f"store {so_far.typed}, {place.typed}", so_far, place)
+    out.branch_if(out.compare("icmp uge", so_far, longest), polls, going)
+    out.start(polls)
+    out.effect(f"store i64 0, {place.typed}", place)
+    poll_now(out)
+    out.branch(going)
+    out.start(going)
 
 
-def pass_on(around: list[Count], out: KernelFunction, moves: type[Add | Sub], before: Value, after: Value) -> None:
-    """Counts the iterations of a loop that does not poll itself, by how far its variable moved, for the loop around."""
-    if counts(around, out):
-        _added(around[-1], out.op("sub", after, before) if moves is Add else out.op("sub", before, after))
+def counts(around: list[Count | None], out: KernelFunction) -> Count | None:
+    """The counter of the `while` around, in this function; None if another loop polls in between, or if none does."""
+    return around[-1] if around and around[-1] is not None and around[-1].out is out else None
 
 
-def _added(count: Count, iterations: Value) -> Value:
+def how_far(values: Expressions, along: Iterable[tuple[Load, int]]) -> Value:
+    """How far variables have counted up, or down, in all."""
+    far = integer(0)
+    for counter, way in along:
+        far = values.out.op("add" if way > 0 else "sub", far, values.value(counter))
+    return far
+
+
+def pass_on(count: Count, iterations: Value) -> None:
+    """Counts the iterations of a loop that does not poll itself for the loop around."""
+    _taken(count, iterations)
+
+
+def _taken(count: Count, iterations: Value) -> Value:
     out, place = count.out, count.place
     volatile = _volatile(count)
-    sum_ = out.op(
-        "sub nsw" if count.is_down else "add", out.value(i64, f"load {volatile}i64, {place.typed}", place), iterations
-    )
-    out.effect(f"store {volatile}{sum_.typed}, {place.typed}", sum_, place)
-    return sum_
+    left = out.op("sub nsw", out.value(i64, f"load {volatile}i64, {place.typed}", place), iterations)
+    out.effect(f"store {volatile}{left.typed}, {place.typed}", left, place)
+    return left
 
 
 def _volatile(count: Count) -> str:
@@ -113,49 +134,42 @@ def _halves(value: Expr, number: Load) -> bool:
     return _is_counter(value.a, number) and value.b.value > isinstance(value, FloorDiv)
 
 
-def counter_along(loop: While) -> tuple[Load, type[Add | Sub]] | None:
-    """The scalar that counts up or down to a limit and indexes an array, and the operation that changes it.
+def counters_along(loop: While) -> list[tuple[Load, int]]:
+    """The scalars that count up (1) or down (-1) to limits and index arrays, of which each iteration changes one.
 
-    None if there is none, or if there are inner loops.
+    None of them if there are inner loops.
     """
     stmts = [*statements(loop.body)]
     if any(isinstance(stmt, For | While | KernelCall) for stmt in stmts):
-        return None
-    written = [stmt.buffer for stmt in stmts if isinstance(stmt, Store)]
+        return []
+    written = {stmt.buffer for stmt in stmts if isinstance(stmt, Store)}
+    named = {stmt.var: stmt.value.buffer for stmt in stmts if isinstance(stmt, Let) and isinstance(stmt.value, Load)}
+    nodes = [*walk(loop.condition, *loop.body.stmts)]
+    places = [index for node in nodes if isinstance(node, Load | Store) for index in node.indices]
+    found: list[tuple[Load, int]] = []
     for each in conjuncts(loop.condition):
         if not isinstance(each, LT | LE | GT | GE):
             continue
         counter, limit = each.a, each.b
-        if not isinstance(counter, Load) or counter.indices or counter.dtype != i64:
+        if not isinstance(counter, Load) or counter.indices or counter.dtype != i64 or counter.buffer not in written:
             continue
-        moves = Add if isinstance(each, LT | LE) else Sub
         is_fixed = not any(isinstance(node, Load) and node.buffer in written for node in walk(limit))
-        if is_fixed and written.count(counter.buffer) == 1 and _goes(loop, counter, moves):
-            return counter, moves
-    return None
+        if is_fixed and any(_follows(index, counter, named) for index in places):
+            found.append((counter, 1 if isinstance(each, LT | LE) else -1))
+    moves = Moves(loop, [counter.buffer for counter, _ in found])
+    for some in (*([each] for each in found), found):
+        least = moves.of({counter.buffer: way for counter, way in some})[0]
+        if least is not None and least > 0:
+            return some
+    return []
 
 
-def _goes(loop: While, counter: Load, moves: type[Add | Sub]) -> bool:
-    """Whether each iteration increments or decrements the counter, and an array is indexed by it."""
-    named: set[Var] = set()
-    goes = False
-    for stmt in loop.body.stmts:
-        if isinstance(stmt, Let) and _is_counter(stmt.value, counter):
-            named.add(stmt.var)
-        elif isinstance(stmt, Store) and stmt.buffer is counter.buffer and isinstance(stmt.value, moves):
-            old, by = stmt.value.a, stmt.value.b
-            goes = (old in named or _is_counter(old, counter)) and isinstance(by, IntImm) and by.value > 0
-    nodes = walk(loop.condition, *loop.body.stmts)
-    places = (index for node in nodes if isinstance(node, Load | Store) for index in node.indices)
-    return goes and any(_follows(index, counter, named) for index in places)
-
-
-def _follows(index: Expr, counter: Load, named: set[Var]) -> bool:
+def _follows(index: Expr, counter: Load, named: dict[Var, Buffer]) -> bool:
     """Whether an index is the counter plus or minus something, or a Ramp from there."""
     todo = [index]
     while todo:
         each = todo.pop()
-        if each in named or _is_counter(each, counter):
+        if _is_counter(each, counter) or (isinstance(each, Var) and named.get(each) is counter.buffer):
             return True
         if isinstance(each, Add):
             todo += (each.a, each.b)
