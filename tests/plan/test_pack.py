@@ -10,7 +10,7 @@ from random_cases import groups
 from tirlite.plan import Choice, Pool, Problem, Request, check, lower_bound, solve
 from tirlite.plan.blocks import Block, Piece, sections_of, top_of
 from tirlite.plan.pack import heuristics
-from tirlite.plan.pack.heuristics import Skyline, Work
+from tirlite.plan.pack.heuristics import Looks, Skyline
 from tirlite.plan.strategies.pack import pack
 from tirlite.sizes import Dim, evaluate
 
@@ -170,7 +170,7 @@ def test_the_answer_does_not_depend_on_the_budget_being_more_than_enough():
 
 def test_blocks_of_one_lifetime_are_looked_at_once():
     blocks = [Block((Piece(0, 9, 1 + i % 7),)) for i in range(300)] + [Block((Piece(i, i + 1, 4),)) for i in range(9)]
-    work = Work(100_000)
+    work = Looks(100_000)
     offsets = Skyline(sections_of(blocks), [1] * len(blocks)).fill([0.0] * len(blocks), work)
     assert top_of(blocks, offsets) == sum(block.size for block in blocks[:300]) + 4
     assert work.left > 100_000 - 5_000  # each of 300 again for each other would be 45,000 looks
@@ -195,7 +195,7 @@ def test_a_skyline_that_takes_too_long_is_given_up(monkeypatch):
     monkeypatch.setattr(heuristics, "_PATIENCE", 0)
     monkeypatch.setattr(heuristics, "_PATIENCE_PER_BLOCK", 0)
     sections = sections_of([Block((Piece(*request.live[0], request.size),)) for request in problem.requests])
-    assert Skyline(sections, [1] * len(problem.requests)).fill([0.0] * len(problem.requests), Work(10)) == []
+    assert Skyline(sections, [1] * len(problem.requests)).fill([0.0] * len(problem.requests), Looks(10)) == []
     plan = solve(problem, "pack")
     assert plan.lower_bound <= plan.total <= solve(problem, "share").total
 

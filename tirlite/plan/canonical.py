@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tirlite.diag import TirliteError
 from tirlite.plan.check import check
 from tirlite.plan.layout import Decision, Placement, Region
-from tirlite.plan.order import Order, drawn, samples
+from tirlite.plan.order import SizeOrder, drawn, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.record import record, replace
@@ -52,7 +52,7 @@ def _is_better(problem: Problem, one: Plan, other: Plan) -> bool:
         return False
     if is_at_most(one.total, other.total):
         return True
-    values = Order((*samples(problem.dims, _SAMPLES), *drawn(problem.dims, _DRAWN))).values
+    values = SizeOrder((*samples(problem.dims, _SAMPLES), *drawn(problem.dims, _DRAWN))).values
     pairs = zip(values(one.total), values(other.total), strict=True)
     return sum(first / max(second, 1) - 1 for first, second in pairs) < 0
 

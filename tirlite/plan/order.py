@@ -10,7 +10,7 @@ from tirlite.sizes.evaluate import Evaluated
 from tirlite.sizes.prove import is_at_most
 
 
-class Order:
+class SizeOrder:
     """Compares sizes by their values at sample bindings, a guess for symbolic ones, and by proofs.
 
     With a `budget`, a search for a proof ends sooner.

@@ -20,8 +20,8 @@ from tirlite.analysis.shape_plan import ShapePlan
 from tirlite.analysis.storage_check.resident import (
     Bytes,
     Flow,
-    Handover,
     Happening,
+    InPlaceClaim,
     Region,
     Resident,
     Root,
@@ -44,7 +44,7 @@ _Run: TypeAlias = tuple[int, int, Region]
 
 
 @of_prim_func
-def check_storage(original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Handover] = ()) -> Ok | StorageFault:
+def check_storage(original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[InPlaceClaim] = ()) -> Ok | StorageFault:
     """Whether `rewritten` computes what `original` does: the same statements, on storage that serves as well.
 
     Each statement but declarations must be the same. Each original allocation must be declared where it was or further
@@ -67,7 +67,7 @@ def check_storage(original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Ha
 
 
 class _Check:
-    def __init__(self, original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Handover]) -> None:
+    def __init__(self, original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[InPlaceClaim]) -> None:
         self.proofs = {(each.destination, each.source): each for each in in_place}
         self.walk = Walk(original, rewritten, [stmt for each in in_place for stmt in (each.at, each.until)])
         self.trials: Trials | None = None
@@ -132,7 +132,7 @@ class _Check:
             return None
         return Spared(*runs[0], takes_over)
 
-    def runs(self, proof: Handover) -> Iterator[_Run]:
+    def runs(self, proof: InPlaceClaim) -> Iterator[_Run]:
         """From where to where the statements of a proof run, one after the other in one body."""
         for first, last, region in self.walk.runs[proof.at]:
             if proof.until is proof.at:
@@ -142,7 +142,7 @@ class _Check:
                 if other is region and last < begin:
                     yield first, end, region
 
-    def counts(self, proof: Handover, destination: Resident, source: Resident, run: _Run) -> bool:
+    def counts(self, proof: InPlaceClaim, destination: Resident, source: Resident, run: _Run) -> bool:
         """Whether the proof may be counted on: it spoke of all that happens to the two there, in order, and holds.
 
         What it claims, that no access to the source comes after a write of the destination to its bytes, is shown anew
@@ -323,7 +323,7 @@ def within(resident: Resident, first: int, last: int) -> list[Happening]:
     return [each for each in resident.happenings if first <= each.position <= last]
 
 
-def speaks_of_all(proof: Handover, destination: Sequence[Happening], source: Sequence[Happening]) -> bool:
+def speaks_of_all(proof: InPlaceClaim, destination: Sequence[Happening], source: Sequence[Happening]) -> bool:
     """Whether the proof lists what happens to the two, in order: what is read between two writes has no order."""
     seen = [(each.position, proof.destination, each) for each in destination]
     seen += [(each.position, proof.source, each) for each in source]

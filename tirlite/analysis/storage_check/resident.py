@@ -136,7 +136,7 @@ class Resident:
         return self.thread is None or self.is_shared or self.is_forked
 
 
-class Handover(Protocol):
+class InPlaceClaim(Protocol):
     """A proof that `destination` may take over the bytes of `source` while the statements from `at` to `until` run.
 
     `accesses` are all those that it spoke of: the buffer of the two, the Load, Store or KernelCall, and whether that

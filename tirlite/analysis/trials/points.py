@@ -165,7 +165,7 @@ def sizes_from(variables: Sequence[Var], least: int, most: int | None = None) ->
 
 
 @record(eq=False)
-class Access:
+class TrialAccess:
     """What an access touches: for each point that runs it, and each lane, the first byte in the allocation."""
 
     node: Load | Store
@@ -174,7 +174,7 @@ class Access:
     bytes: Array
 
 
-def access_at(node: Load | Store, span: Span | None, points: Points) -> Access | None:
+def access_at(node: Load | Store, span: Span | None, points: Points) -> TrialAccess | None:
     """The access at those of the points at which its indices are in bounds; None where an index is not known."""
     buffer = node.buffer
     flat, inside = constant(0), np.full((1, 1), True)
@@ -187,10 +187,10 @@ def access_at(node: Load | Store, span: Span | None, points: Points) -> Access |
     valid = points.where(inside)
     kept = flat if valid is points or len(flat) == 1 else flat[np.broadcast_to(inside.all(axis=1), points.count)]
     start = valid.values.get(buffer, constant(0))
-    return Access(node, span, valid, valid.spread(start + kept * buffer.dtype.bytes))
+    return TrialAccess(node, span, valid, valid.spread(start + kept * buffer.dtype.bytes))
 
 
-def meeting(accesses: Sequence[Access]) -> tuple[tuple[Access, int], tuple[Access, int]] | None:
+def meeting(accesses: Sequence[TrialAccess]) -> tuple[tuple[TrialAccess, int], tuple[TrialAccess, int]] | None:
     """Two accesses of one byte in one context and different iterations, the first a write, each with its point."""
     unit = gcd(*(access.node.buffer.dtype.bytes for access in accesses))
     if any((access.bytes % unit).any() for access in accesses):
@@ -218,7 +218,7 @@ def meeting(accesses: Sequence[Access]) -> tuple[tuple[Access, int], tuple[Acces
     return (accesses[one], int(places[first] - begins[one])), (accesses[other], int(places[second] - begins[other]))
 
 
-def _units(accesses: Sequence[Access], unit: int) -> tuple[Array, Array, Array]:
+def _units(accesses: Sequence[TrialAccess], unit: int) -> tuple[Array, Array, Array]:
     """For each unit of memory that is touched: its number and context as one key, the access, and the point.
 
     Points are counted through all accesses.

@@ -15,10 +15,10 @@ import numpy as np
 
 from tirlite.analysis.facts import INDEPENDENT, Facts, of_facts
 from tirlite.analysis.trials.points import (
-    Access,
     Array,
     Cell,
     Points,
+    TrialAccess,
     access_at,
     constant,
     meeting,
@@ -121,7 +121,7 @@ class _Trial:
         # Calls add to it.
         self.run = TrialRun(dict(sources))
         self.private = allocated_in(loop.body)
-        self.touched: dict[Buffer, list[Access]] = {}
+        self.touched: dict[Buffer, list[TrialAccess]] = {}
         self.count = 0
 
     def race(self, start: Points) -> tuple[RacingAccess, RacingAccess] | None:
@@ -166,7 +166,7 @@ def _sure_accesses(stmt: Stmt) -> Iterator[Load | Store]:
             yield node
 
 
-def _told(access: Access, place: int) -> RacingAccess:
+def _told(access: TrialAccess, place: int) -> RacingAccess:
     """An access at one of its points."""
     points, node = access.points, access.node
     indices = [trial_value(index, points.values) for index in node.indices]

@@ -19,7 +19,7 @@ _Entry: TypeAlias = tuple[int, float, int, int]
 
 
 @record(frozen=False)
-class Work:
+class Looks:
     """Looks at blocks that may still be spent."""
 
     left: int
@@ -38,7 +38,7 @@ class Skyline:
         self.height = [0] * len(self.sections.load)
         self.left = list(self.sections.load)
 
-    def fill(self, ranks: Sequence[float], work: Work) -> list[int]:
+    def fill(self, ranks: Sequence[float], work: Looks) -> list[int]:
         """Offsets of all blocks: the lowest goes first, of equal ones that of the least rank. Empty if it gives up.
 
         The pressure, the most bytes that are still to be placed where a block lives, is subtracted from its rank.

@@ -8,7 +8,7 @@ from operator import add
 from random import Random
 
 from tirlite.plan.blocks import Block, Sections, sections_of, top_of
-from tirlite.plan.pack.heuristics import Meeting, Skyline, Work, first_fit, meetings, sweep
+from tirlite.plan.pack.heuristics import Looks, Meeting, Skyline, first_fit, meetings, sweep
 from tirlite.plan.pack.many.fill import fillings
 from tirlite.plan.pack.many.mend import mended
 from tirlite.plan.pack.many.under import stands_out, under
@@ -69,7 +69,7 @@ def pack_blocks(
     best: list[int] = []
     least = -1
     sizes = [block.size for block in blocks]
-    attempts = _attempts(blocks, sections, Work(min(budget, _LOOKS_PER_BLOCK * len(blocks))), engine)
+    attempts = _attempts(blocks, sections, Looks(min(budget, _LOOKS_PER_BLOCK * len(blocks))), engine)
 
     def mends() -> Iterator[list[int]]:
         if engine is not None and best and len(blocks) > _LARGE:
@@ -110,7 +110,7 @@ def _is_over(limits: Limits, least: int, floor: int) -> bool:
     return limits.is_late()
 
 
-def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: Engine | None) -> Iterator[list[int]]:
+def _attempts(blocks: Sequence[Block], sections: Sections, work: Looks, engine: Engine | None) -> Iterator[list[int]]:
     """Offsets by one heuristic after another, the most promising first."""
     count = len(blocks)
     aligns = [block.align for block in blocks]
@@ -157,7 +157,7 @@ def _compiled(blocks: Sequence[Block], sections: Sections, engine: Engine) -> It
 
 
 def _by_orders(
-    blocks: Sequence[Block], sections: Sections, near: Sequence[Sequence[Meeting]], heights: Sequence[int], work: Work
+    blocks: Sequence[Block], sections: Sections, near: Sequence[Sequence[Meeting]], heights: Sequence[int], work: Looks
 ) -> Iterator[list[int]]:
     """First fit by height, which fixed offsets need; best fit by birth, and by the load where a block lives."""
     area = [sum((high - low) * size for low, high, size in rows) for rows in sections.spans]
@@ -175,7 +175,7 @@ def _by_orders(
 
 
 def _squeaky_wheel(
-    blocks: Sequence[Block], sections: Sections, aligns: Sequence[int], offsets: Sequence[int], work: Work
+    blocks: Sequence[Block], sections: Sections, aligns: Sequence[int], offsets: Sequence[int], work: Looks
 ) -> Iterator[list[int]]:
     """Repeats the skyline, beginning with these offsets; each time, blocks that end above the floor gain in rank.
 

@@ -35,7 +35,7 @@ class Outcome:
 
 
 @record(frozen=False)
-class Race:
+class ParallelSearch:
     """Runs searches for one answer, as many at once as there are `cells`; all stop when `is_over()` holds."""
 
     engine: Engine
@@ -209,7 +209,7 @@ class Descent:
         while len(self._cells) < min(self.limits.threads, len(self._orders)):
             self._cells.append(load(self.instance, self.engine))
         starts = [partial(self._restart, order=order, capacity=capacity) for order in self._orders]
-        for outcome in Race(self.engine, self._cells, self.limits.is_late).run(starts, nodes):
+        for outcome in ParallelSearch(self.engine, self._cells, self.limits.is_late).run(starts, nodes):
             self.limits.spend(outcome.nodes)
             if outcome.offsets is not None:
                 self._keep(outcome.offsets)

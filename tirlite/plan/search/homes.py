@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 from math import gcd
+from typing import NamedTuple
 
 from tirlite.plan.bound import Stretch, padded_peak
 from tirlite.plan.in_place import Handover
@@ -20,15 +21,11 @@ _FAR = 1 << 62
 _Row = tuple[tuple[int, Joint], ...]
 
 
-@record
-class Figures:
+class Figures(NamedTuple):
     """The figures by which plans are compared: total bytes, and then bytes turned away, see `turned_away`."""
 
     total: int
     turned: int
-
-    def __lt__(self, other: Figures) -> bool:
-        return (self.total, self.turned) < (other.total, other.turned)
 
 
 @record

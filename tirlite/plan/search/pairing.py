@@ -198,19 +198,19 @@ def apart(requests: Sequence[Request]) -> list[list[Request]]:
 
 
 @record
-class _State:
+class _PairChoice:
     """A choice for some of the pairs: those taken, and those still open; the others are not taken."""
 
     taken: _Taken
     open: _Taken
 
-    def taking(self, pair: Handover) -> _State:
+    def taking(self, pair: Handover) -> _PairChoice:
         """The same with a pair taken; open pairs that conflict with it are dropped."""
         left = tuple([each for each in self.open if each is not pair and _may_join((pair,), each)])
-        return _State((*self.taken, pair), left)
+        return _PairChoice((*self.taken, pair), left)
 
-    def leaving(self, pair: Handover) -> _State:
-        return _State(self.taken, tuple([each for each in self.open if each is not pair]))
+    def leaving(self, pair: Handover) -> _PairChoice:
+        return _PairChoice(self.taken, tuple([each for each in self.open if each is not pair]))
 
 
 class _Component:
@@ -222,7 +222,7 @@ class _Component:
         self.requests = requests
         self.align = align
         self.pairs = tuple(sorted((each for each in within if _saving(each)), key=lambda each: -_saving(each)))
-        self.floor = _Trial(self, _State((), self.pairs)).bound if requests else 0
+        self.floor = _Attempt(self, _PairChoice((), self.pairs)).bound if requests else 0
 
     def least(self, engine: Engine, limits: Limits, goal: int, below: int) -> Lowest:
         """The lowest arena of fewer than `below` bytes, or one of no more than `goal` bytes."""
@@ -241,26 +241,26 @@ class _Component:
         found = self._searched(engine, limits, max(goal, bound), below, first)
         return Lowest(found.joint, max(bound, found.bound))
 
-    def _cost(self, state: _State) -> int:
+    def _cost(self, state: _PairChoice) -> int:
         return _LEAST + (len(self.requests) + len(state.open)) // _PER_NODE
 
     def _greedy(self, engine: Engine, limits: Limits, goal: int, below: int) -> Joint | None:
         """An arena of fewer than `below` bytes that takes pairs greedily, those that save most first."""
-        trial = _Trial(self, _State((), self.pairs))
+        trial = _Attempt(self, _PairChoice((), self.pairs))
         while trial.state.open:
             limits.spend(self._cost(trial.state))
             pair = trial.state.open[0]
-            taken = _Trial(self, trial.state.taking(pair))
+            taken = _Attempt(self, trial.state.taking(pair))
             fits = taken.bound < below and taken.is_possible
-            trial = taken if fits else _Trial(self, trial.state.leaving(pair))
+            trial = taken if fits else _Attempt(self, trial.state.leaving(pair))
         return trial.packed(engine, limits, goal, below).joint if trial.is_possible else None
 
     def _searched(self, engine: Engine, limits: Limits, goal: int, below: int, best: Joint | None = None) -> Lowest:
         below = below if best is None else best.size
         left: list[int] = []  # lower bounds of choices that were not searched to the end
-        states = [_State((), self.pairs)]
+        states = [_PairChoice((), self.pairs)]
         while states and (best is None or best.size > goal):
-            trial = _Trial(self, states.pop())
+            trial = _Attempt(self, states.pop())
             if trial.bound >= below or not trial.is_possible:
                 continue
             if limits.is_over:
@@ -284,7 +284,7 @@ class _Component:
 
 
 @record
-class _Found:
+class _Result:
     """The result of a search with a choice of some pairs: an arena, a pair to branch on, or neither; and a bound."""
 
     joint: Joint | None
@@ -292,10 +292,10 @@ class _Found:
     bound: int
 
 
-class _Trial:
+class _Attempt:
     """The blocks of a component for a choice of some pairs; those of open pairs may overlap."""
 
-    def __init__(self, part: _Component, state: _State) -> None:
+    def __init__(self, part: _Component, state: _PairChoice) -> None:
         self.part, self.state = part, state
         self.groups = grouped(part.requests, state.taken)
         self.blocks = [block_of(group, part.align) for group in self.groups]
@@ -313,27 +313,27 @@ class _Trial:
     def _places(self, pair: Handover) -> tuple[int, int]:
         return self.place[pair.destination.id], self.place[pair.source.id]
 
-    def packed(self, engine: Engine, limits: Limits, goal: int, below: int) -> _Found:
+    def packed(self, engine: Engine, limits: Limits, goal: int, below: int) -> _Result:
         """An arena of fewer than `below` bytes, or a pair to branch on, or neither."""
         if not self.state.open:
             return self._settled(engine, limits, goal, below)
         packing = self._loosely(engine, limits, below)
         if packing.bound >= below:
-            return _Found(None, None, packing.bound)
+            return _Result(None, None, packing.bound)
         if not packing.offsets:
-            return _Found(None, self.state.open[0], packing.bound)
+            return _Result(None, self.state.open[0], packing.bound)
         state = self.state
         for pair in self.state.open:
             if not self._do_overlap(pair, packing):
                 continue
             first, second = (packing.offsets[place] for place in self._places(pair))
             if first != second or not _may_join(state.taken, pair):
-                return _Found(None, pair, packing.bound)
+                return _Result(None, pair, packing.bound)
             state = state.taking(pair)
         joint = _joint(self.groups, packing, state.taken)
-        settled = _Trial(self.part, replace(state, open=()))
+        settled = _Attempt(self.part, replace(state, open=()))
         lower = settled._settled(engine, limits, goal, joint.size).joint if joint.size > goal else None
-        return _Found(lower or joint, None, packing.bound)
+        return _Result(lower or joint, None, packing.bound)
 
     def _loosely(self, engine: Engine, limits: Limits, below: int) -> Packing:
         """Some packing of fewer than `below` bytes in which open pairs may overlap."""
@@ -353,15 +353,15 @@ class _Trial:
         first, second = (packing.offsets[place] for place in self._places(pair))
         return first < second + _bytes(pair.source) and second < first + _bytes(pair.destination)
 
-    def _settled(self, engine: Engine, limits: Limits, goal: int, below: int) -> _Found:
+    def _settled(self, engine: Engine, limits: Limits, goal: int, below: int) -> _Result:
         """The lowest arena of fewer than `below` bytes with just the pairs that are taken."""
         share = limits.part(2)
         packing = minimise(self.blocks, engine, share, enough=goal, below=below)
         limits.take_back(share)
         assert packing is not None
         if not packing.offsets:
-            return _Found(None, None, packing.bound)
-        return _Found(_joint(self.groups, packing, self.state.taken), None, packing.bound)
+            return _Result(None, None, packing.bound)
+        return _Result(_joint(self.groups, packing, self.state.taken), None, packing.bound)
 
 
 def _joint(groups: Sequence[Group], packing: Packing, taken: _Taken) -> Joint:

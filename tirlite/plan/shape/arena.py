@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from tirlite.gate import GATE
-from tirlite.plan.blocks import Block, sections_of
+from tirlite.plan.blocks import Block
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.request import Interval
 from tirlite.plan.search.descent import minimise
 from tirlite.plan.search.engine import Engine, Limits, PythonEngine
+from tirlite.plan.shape.formulas import rows_of
 from tirlite.record import record
 
 # Looks at places in a packing.
@@ -33,7 +34,7 @@ class Occupant:
 
 
 @record
-class Order:
+class StackingOrder:
     """An order of stacking: for each place its number, its alignment, and the places before it that it may rest on."""
 
     steps: tuple[tuple[int, int, tuple[int, ...]], ...]
@@ -77,7 +78,7 @@ class ShapeArena:
         line: int = 1,
     ) -> None:
         self.places = tuple(places)
-        self.rows = self._crowds()
+        self.rows = rows_of([place.live for place in self.places])
         self._samples = samples
         self._nodes = nodes
         self._engine = engine or PythonEngine()
@@ -87,17 +88,7 @@ class ShapeArena:
         aligns = [place.align for place in self.places]
         self._steps = [min(aligns[other] for other in (n, *self._near[n])) for n in range(len(self.places))]
         self._is_free = all(place.fixed is None for place in self.places)
-        self._orders: list[Order] = []
-
-    def _crowds(self) -> list[list[int]]:
-        """The maximal sets of places that are live together."""
-        sections = sections_of(self._blocks([1] * len(self.places)))
-        rows: list[list[int]] = [[] for _ in sections.load]
-        for number, spans in enumerate(sections.spans):
-            for low, high, _ in spans:
-                for row in rows[low:high]:
-                    row.append(number)
-        return rows
+        self._orders: list[StackingOrder] = []
 
     def floor(self, sizes: Sequence[int], least: int = 1) -> int:
         """A lower bound of the bytes: in each row, all places but the topmost are rounded up to where others may begin.
@@ -156,7 +147,7 @@ class ShapeArena:
         found = minimise(blocks, engine, Limits(self._nodes), best)
         return (list(found.offsets), found.total) if found is not None and found.total < least else (best, least)
 
-    def _order(self, number: int) -> Order:
+    def _order(self, number: int) -> StackingOrder:
         with GATE.inside(self):
             while len(self._orders) <= number:
                 sizes = self._samples[len(self._orders)]()
@@ -181,7 +172,7 @@ def _neighbours(count: int, rows: Sequence[Sequence[int]]) -> list[dict[int, Non
     return near
 
 
-def _order(ranked: Sequence[int], near: Sequence[dict[int, None]], aligns: Sequence[int]) -> Order:
+def _order(ranked: Sequence[int], near: Sequence[dict[int, None]], aligns: Sequence[int]) -> StackingOrder:
     """The order of stacking in which each place may rest on some of its neighbours before it.
 
     A neighbour that is live with another one placed after it is never the highest, and is left out.
@@ -195,4 +186,4 @@ def _order(ranked: Sequence[int], near: Sequence[dict[int, None]], aligns: Seque
             if not any(later in near[other] for later in below):
                 below.append(other)
         steps.append((number, aligns[number], tuple(below)))
-    return Order(tuple(steps))
+    return StackingOrder(tuple(steps))

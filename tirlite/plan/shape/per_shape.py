@@ -9,7 +9,7 @@ from tirlite.diag import CapacityError, InternalError, Message, PlanMessage, pub
 from tirlite.plan.arguments import demand
 from tirlite.plan.draft import Draft
 from tirlite.plan.in_place import Handover, chosen, grouped, handovers
-from tirlite.plan.order import Order, samples
+from tirlite.plan.order import SizeOrder, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
@@ -89,7 +89,7 @@ class PerShape:
         homes = assigned(problem)
         moving = {homes[r.id] for r in problem.requests if not isinstance(r.size, int)}
         self.arenas = tuple(name for name in problem.memories if name in moving)
-        order = Order(samples(self.dims, 4))
+        order = SizeOrder(samples(self.dims, 4))
         # Pairs of one size, so that a place has one size all the time.
         equal = [h for h in handovers(problem) if prove_eq(h.destination.size, h.source.size) is Proof.YES]
         taken = chosen([h for h in equal if homes[h.source.id] in moving], order.value)

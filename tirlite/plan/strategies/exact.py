@@ -94,7 +94,9 @@ def improved(plan: Plan, effort: Effort = DEFAULT, choices: Choices | None = Non
 
 def _searched(plan: Plan, engine: Engine, limits: Limits) -> tuple[Plan, dict[str, Size | None]]:
     """The improved plan; and for each memory a lower bound given the choices of the plan, where it is known."""
-    memories = [_Memory.of(plan, name) for name in dict.fromkeys(region.memory for region in plan.pools.values())]
+    memories = [
+        _SearchedMemory.of(plan, name) for name in dict.fromkeys(region.memory for region in plan.pools.values())
+    ]
     bounds: dict[str, Size | None] = {}
     for left, memory in zip(range(len(memories), 0, -1), memories, strict=True):
         reserve = limits.nodes * (left - 1) // left
@@ -113,7 +115,7 @@ def _searched(plan: Plan, engine: Engine, limits: Limits) -> tuple[Plan, dict[st
 
 
 @record
-class _Memory:
+class _SearchedMemory:
     """One memory of a plan: its requests, in groups that share one offset; the groups as blocks in units of `scale`.
 
     There are no blocks where their sizes are not multiples of one. `offsets` are those of the groups with the regions
@@ -130,7 +132,7 @@ class _Memory:
     total: int
 
     @classmethod
-    def of(cls, plan: Plan, name: str) -> _Memory:
+    def of(cls, plan: Plan, name: str) -> _SearchedMemory:
         problem, pool = plan.problem, plan.problem.memories[name]
         inside = {key: region for key, region in plan.pools.items() if region.memory == name}
         requests = tuple(r for r in problem.requests if plan.placements[r.id].pool in inside)

@@ -12,7 +12,7 @@ from tirlite.plan.collection import collection_paused
 from tirlite.plan.draft import Draft
 from tirlite.plan.in_place import Group, Handover, among, chosen, grouped, handovers
 from tirlite.plan.layout import Region, total_of
-from tirlite.plan.order import Binding, Order, drawn, samples
+from tirlite.plan.order import Binding, SizeOrder, drawn, samples
 from tirlite.plan.pack.heuristics import first_fit, meetings
 from tirlite.plan.pack.portfolio import BUDGET, pack_blocks
 from tirlite.plan.pack.symbolic.groups import Slots, even, layout_cost, pack_groups
@@ -39,19 +39,6 @@ class Arena:
 
 
 @record
-class Shared:
-    """Slots: the sizes in each, the slot of each request by its id, and whether any pairs are in place.
-
-    `beside` are the sizes in the slots of another plan, whose total should not be exceeded either.
-    """
-
-    sizes: Sequence[Sequence[Size]]
-    numbers: Mapping[str, int]
-    has_pairs: bool
-    beside: Sequence[Sequence[Size]] = ()
-
-
-@record
 class Packer:
     """How to pack: the sample `bindings` of symbolic sizes, and those at which sizes are compared, `trials`.
 
@@ -60,7 +47,7 @@ class Packer:
     """
 
     bindings: Sequence[Binding]
-    trials: Order
+    trials: SizeOrder
     budget: int
     engine: Engine | None = None
     limits: Limits | None = None
@@ -74,7 +61,7 @@ class Packer:
         requests: Sequence[Request],
         align: int,
         taken: Sequence[Handover],
-        slots: Callable[[], Shared],
+        slots: Callable[[], Slots],
         fits: Callable[[Size], bool],
     ) -> Arena | None:
         """The first arena found that `fits`; each offset is a multiple of `align` and of its request's alignment.
@@ -87,7 +74,7 @@ class Packer:
         return next((each for each in ways if each.is_known or fits(each.size)), None)
 
     def _ways(
-        self, requests: Sequence[Request], align: int, taken: Sequence[Handover], slots: Callable[[], Shared]
+        self, requests: Sequence[Request], align: int, taken: Sequence[Handover], slots: Callable[[], Slots]
     ) -> Iterator[Arena]:
         groups = grouped(requests, taken)
         in_place = tuple(each.pair for each in taken)
@@ -96,14 +83,8 @@ class Packer:
             offsets = pack_blocks(blocks, self.budget, self.engine, self.limits)
             yield Arena(_named(groups, offsets), top_of(blocks, offsets), in_place)
         elif all(request.fixed is None for request in requests):
-
-            def whole() -> Slots:
-                given = slots()
-                ranks = [given.numbers[group.members[0].id] for group in groups]
-                return Slots(ranks, given.sizes, given.has_pairs, given.beside)
-
             aligns = [max(align, group.align) for group in groups]
-            for each, is_known in pack_groups(groups, aligns, whole, self.bindings, self.budget):
+            for each, is_known in pack_groups(groups, aligns, slots, self.bindings, self.budget):
                 yield Arena(_named(groups, each.offsets), each.total, in_place, is_known)
 
 
@@ -138,16 +119,16 @@ def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, l
     """
     settled = _settled(problem)
     tried = [each for most in _TRIED for each in drawn(settled.dims, _TRIALS, most)] if settled.dims else [{}]
-    packer = Packer(samples(settled.dims, _SAMPLES), Order(tried), budget, engine, limits)
+    packer = Packer(samples(settled.dims, _SAMPLES), SizeOrder(tried), budget, engine, limits)
     pairs = handovers(settled)
-    slots = _Slots(settled)
-    bare = _Slots(replace(settled, in_place=())) if pairs else slots
+    slots = _SharePlan(settled)
+    bare = _SharePlan(replace(settled, in_place=())) if pairs else slots
     draft = Draft(problem)
     are_least = settled is problem
     for name, requests in settled.by_memory.items():
         # For very many requests, planning slots would take longest.
         is_asked = len(requests) <= _MANY and budget >= BUDGET
-        memory = _Memory(settled, settled.memories[name], requests, packer, is_asked)
+        memory = _MemoryPacker(settled, settled.memories[name], requests, packer, is_asked)
         way = memory.way(among(pairs, requests), slots, bare)
         are_least = are_least and way.is_least
         if way.arena is None:
@@ -169,7 +150,7 @@ class _Way:
     """
 
     size: Size
-    slots: _Slots
+    slots: _SharePlan
     arena: Arena | None = None
     is_least: bool = False
 
@@ -179,7 +160,7 @@ class _Way:
 
 
 @record(slots=False, guarded=False)
-class _Memory:
+class _MemoryPacker:
     """The requests of one memory, and their packer. With `is_asked`, the plan may need no more bytes than slots."""
 
     problem: Problem
@@ -188,12 +169,12 @@ class _Memory:
     packer: Packer
     is_asked: bool
 
-    def way(self, pairs: Sequence[Handover], slots: _Slots, bare: _Slots) -> _Way:
+    def way(self, pairs: Sequence[Handover], slots: _SharePlan, bare: _SharePlan) -> _Way:
         """The best way found; `slots` may have pairs in place, and `bare` have none.
 
         At no binding does it need more bytes than the slots; nor than without pairs, unless no plan meets both limits.
         """
-        order = Order(self.packer.bindings)
+        order = SizeOrder(self.packer.bindings)
         taken = chosen(pairs, order.value)
         if not pairs:
             return self._arena((), bare) or self._whole(bare)
@@ -222,14 +203,14 @@ class _Memory:
         pairs = tuple(pair for pair in self.problem.in_place if here.issuperset(pair))
         return open_bound(replace(self.problem, requests=tuple(self.requests), in_place=pairs))
 
-    def _least(self, taken: Sequence[Handover], slots: _Slots) -> _Way | None:
+    def _least(self, taken: Sequence[Handover], slots: _SharePlan) -> _Way | None:
         """An arena of many requests with these pairs, if it reaches a bound that plans without pairs cannot reach."""
         if len(self.requests) <= _FEW or self.floor == peak(self.problem, self.requests).size:
             return None
         way = self._arena(taken, slots, least=self.floor)
         return None if way is None else replace(way, is_least=True)
 
-    def _unhindered(self, way: _Way, taken: Sequence[Handover], slots: _Slots, beside: _Way | None = None) -> _Way:
+    def _unhindered(self, way: _Way, taken: Sequence[Handover], slots: _SharePlan, beside: _Way | None = None) -> _Way:
         """The way, or a better one that leaves out pairs which fragment the storage around them.
 
         Where a large request is born beside a small one that is in place of another large one, the small one splits
@@ -238,7 +219,7 @@ class _Memory:
         if len(self.requests) > _FEW:
             return way
         bindings = (*self.packer.bindings, *drawn(self.problem.dims, _DRAWN))
-        floor, values = self.floor, Order(bindings).values
+        floor, values = self.floor, SizeOrder(bindings).values
 
         def beyond(size: Size) -> float:
             both = zip(values(size), values(floor), strict=True)
@@ -268,11 +249,11 @@ class _Memory:
         begin, end = some[0].live[0][0], some[-1].live[0][0]
         return [each for each in self.requests if each.live[0][0] <= end and begin < each.live[-1][1]]
 
-    def _whole(self, slots: _Slots) -> _Way:
+    def _whole(self, slots: _SharePlan) -> _Way:
         return _Way(slots.size(self.pool.name), slots)
 
     def _arena(
-        self, taken: Sequence[Handover], slots: _Slots, beside: _Way | None = None, least: Size | None = None
+        self, taken: Sequence[Handover], slots: _SharePlan, beside: _Way | None = None, least: Size | None = None
     ) -> _Way | None:
         """An arena that needs no more bytes than the slots, nor than the way `beside`; None where none is found.
 
@@ -281,7 +262,7 @@ class _Memory:
         name = self.pool.name
         align = max(self.pool.align, *(request.align for request in self.requests))
 
-        def shares() -> Shared:
+        def shares() -> Slots:
             shared = slots.shares(name, align)
             return shared if beside is None or beside.arena is None else replace(shared, beside=beside.maxima(name))
 
@@ -300,7 +281,7 @@ class _Memory:
         return None if arena is None else _Way(arena.size, slots, arena)
 
 
-class _Slots:
+class _SharePlan:
     """The plan of `share` for a problem, made when it is first needed."""
 
     def __init__(self, problem: Problem) -> None:
@@ -331,11 +312,11 @@ class _Slots:
             return self.size(memory)
         return total_of(maximum(*(even(size, align) for size in held)) for held in self.held(memory))
 
-    def shares(self, memory: str, align: int) -> Shared:
+    def shares(self, memory: str, align: int) -> Slots:
         regions = self.regions(memory)
         numbers = {name: number for number, slot in enumerate(regions) for name in self.shared.residents[slot]}
         held = [[even(size, align) for size in sizes] for sizes in self.held(memory)]
-        return Shared(held, numbers, bool(self.shared.in_place))
+        return Slots(numbers, held, bool(self.shared.in_place))
 
     def held(self, memory: str) -> list[list[Size]]:
         """The sizes that lie in each slot, each once."""
@@ -373,7 +354,7 @@ def assigned(problem: Problem) -> dict[str, str]:
     """
     if not any(len(request.memories) > 1 for request in problem.requests):
         return {request.id: request.memories[0] for request in problem.requests}
-    order = Order(samples(problem.dims, 1))
+    order = SizeOrder(samples(problem.dims, 1))
     groups = grouped(problem.requests, chosen(handovers(problem), order.value))
     homes = [group.memories[0] for group in groups]
     moved = True
@@ -429,6 +410,6 @@ def _next(group: Group, memory: str) -> str | None:
     return group.memories[place] if place < len(group.memories) else None
 
 
-def _bytes(order: Order, size: Size) -> int:
+def _bytes(order: SizeOrder, size: Size) -> int:
     bound = upper_bound(size)
     return order.value(size) if bound is None else bound

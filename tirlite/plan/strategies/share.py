@@ -11,7 +11,7 @@ from itertools import islice, pairwise, product
 
 from tirlite.plan.in_place import Group, Handover, among, chosen, grouped, handovers
 from tirlite.plan.layout import Choice, Decision, total_of
-from tirlite.plan.order import Order, samples
+from tirlite.plan.order import SizeOrder, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request, joined, most_live
@@ -37,23 +37,23 @@ class Item:
         slot.pairs += self.slot.pairs
 
 
-def items_of(requests: Iterable[Request], order: Order) -> list[Item]:
+def items_of(requests: Iterable[Request], order: SizeOrder) -> list[Item]:
     opens = Decision(Choice.OPENS)
     return [Item(r.size, order.value(r.size), r.live, Slot([r], [opens])) for r in requests]
 
 
-def items_of_groups(groups: Iterable[Group], order: Order) -> list[Item]:
+def items_of_groups(groups: Iterable[Group], order: SizeOrder) -> list[Item]:
     return [_item(group, order) for group in groups]
 
 
-def _item(group: Group, order: Order) -> Item:
+def _item(group: Group, order: SizeOrder) -> Item:
     opens, rest = [Decision(Choice.OPENS)], [Decision(Choice.IN_PLACE)] * (len(group.members) - 1)
     pairs = [(after.id, before.id) for before, after in pairwise(group.members)]
     size = group.size
     return Item(size, order.value(size), joined(group.live), Slot([*group.members], opens + rest, pairs))
 
 
-def items_of_slots(slots: Sequence[Slot], sizes: Sequence[Size], order: Order) -> list[Item]:
+def items_of_slots(slots: Sequence[Slot], sizes: Sequence[Size], order: SizeOrder) -> list[Item]:
     """One item for each slot. Placing these merges slots, which never costs a byte, as max(a, b) <= a + b."""
     items = []
     for slot, size in zip(slots, sizes, strict=True):
@@ -143,7 +143,7 @@ class _Track:
             self.width += 1
 
 
-def best_fit(items: Sequence[Item], order: Order, match_range: int | None = None) -> list[Slot]:
+def best_fit(items: Sequence[Item], order: SizeOrder, match_range: int | None = None) -> list[Slot]:
     """Slots for the items in order of time: each takes a free slot of its size, else the smallest that has room, else
     the largest. With a match range it takes only slots that match.
     """
@@ -157,7 +157,7 @@ def best_fit(items: Sequence[Item], order: Order, match_range: int | None = None
 class _Sweep:
     """The state at one time: free slots by value, slots in a gap of a lifetime, and the ends of lifetimes to come."""
 
-    def __init__(self, order: Order, match_range: int | None) -> None:
+    def __init__(self, order: SizeOrder, match_range: int | None) -> None:
         self.order = order
         self.match_range = match_range
         self.tracks: list[_Track] = []
@@ -242,7 +242,7 @@ _LOOKS = 60_000
 _LOOKS_PER_ITEM = 5
 
 
-def by_size(items: Sequence[Item], order: Order, match_range: int | None = None) -> list[Slot] | None:
+def by_size(items: Sequence[Item], order: SizeOrder, match_range: int | None = None) -> list[Slot] | None:
     """Slots for the items, the largest first, each put into the slot that is free for the least time around it.
 
     Of equal sizes the longest-lived comes first. None after a number of looks at slots, so that a problem in which
@@ -283,14 +283,14 @@ def _last(item: Item) -> int:
     return item.live[-1][1]
 
 
-def _choice(order: Order, size: Size, before: Size) -> Choice:
+def _choice(order: SizeOrder, size: Size, before: Size) -> Choice:
     if size == before:
         return Choice.SAME
     return Choice.ROOM if order.fits(size, before) else Choice.GROWS
 
 
 _SAMPLES = 4
-_Algorithm = Callable[[Sequence[Item], Order, int | None], list[Slot] | None]
+_Algorithm = Callable[[Sequence[Item], SizeOrder, int | None], list[Slot] | None]
 
 # For more requests than this, the first plan that beats the baseline is taken.
 _MANY = 4096
@@ -309,7 +309,7 @@ def share(problem: Problem, match_range: int | None = None) -> Plan:
     are constant, and with 0 none at all; pairs in place are exempt. With less than 16, the range of `tvm`, the plan may
     need more bytes than that of `tvm`.
     """
-    order = Order(samples(problem.dims, _SAMPLES))
+    order = SizeOrder(samples(problem.dims, _SAMPLES))
     pairs = handovers(problem)
 
     def fill(requests: Sequence[Request]) -> list[Slot]:
@@ -328,7 +328,7 @@ def _is_padded(plan: Plan) -> bool:
 
 
 def _share_slots(
-    requests: Sequence[Request], pairs: Sequence[Handover], order: Order, match_range: int | None
+    requests: Sequence[Request], pairs: Sequence[Handover], order: SizeOrder, match_range: int | None
 ) -> list[Slot]:
     joint = items_of_groups(grouped(requests, chosen(pairs, order.value)), order) if pairs else []
     if len(joint) == 1:
@@ -369,12 +369,12 @@ def _is_below(found: tuple[list[Slot] | None, list[int]], floor: Sequence[int]) 
     return slots is not None and _rank(totals, floor) < _rank(floor, floor)
 
 
-def _totals(sizes: Sequence[Size], order: Order) -> list[int]:
+def _totals(sizes: Sequence[Size], order: SizeOrder) -> list[int]:
     """Bytes of all slots at each sample binding."""
     return [sum(column) for column in zip(*map(order.values, sizes), strict=True)]
 
 
-def _floor(requests: Sequence[Request], order: Order) -> list[int]:
+def _floor(requests: Sequence[Request], order: SizeOrder) -> list[int]:
     """The most bytes that are live at one time, at each sample binding: a bound for plans without pairs in place."""
     values = [order.values(request.size) for request in requests]
     lives = [request.live for request in requests]
@@ -390,7 +390,7 @@ def _rank(totals: Sequence[int], floor: Sequence[int]) -> tuple[float, Sequence[
 _MOST_COMPARED = 64
 
 
-def proved_at_most(left: Sequence[Size], right: Sequence[Size], order: Order) -> bool:
+def proved_at_most(left: Sequence[Size], right: Sequence[Size], order: SizeOrder) -> bool:
     """Whether the sum of `left` is proved to be at most that of `right`.
 
     Sizes on both sides cancel; the rest is proved as a whole, or by a larger size on the right for each on the left.
@@ -405,7 +405,7 @@ def proved_at_most(left: Sequence[Size], right: Sequence[Size], order: Order) ->
     return is_at_most(total_of(less), total_of(more)) or _covered(less, more, order)
 
 
-def _covered(less: Sequence[Size], more: list[Size], order: Order) -> bool:
+def _covered(less: Sequence[Size], more: list[Size], order: SizeOrder) -> bool:
     for size in less:
         place = next((i for i, other in enumerate(more) if order.fits(size, other)), None)
         if place is None:

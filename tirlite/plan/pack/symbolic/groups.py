@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tirlite.plan.blocks import Block, Piece, Sections, block_of, sections_of, top_of
 from tirlite.plan.in_place import Group, handover
-from tirlite.plan.order import Binding, Order, drawn
+from tirlite.plan.order import Binding, SizeOrder, drawn
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.symbolic.orders import ENOUGH, Trials, least_cost, robust_orders
 from tirlite.plan.pack.symbolic.vectors import Cover, Fronts, Padding, Products, fronts_of
@@ -51,7 +51,7 @@ class Stack:
     total: Size
 
 
-def stack(towers: Sequence[Tower], count: int, order: Iterable[int], compare: Order) -> Stack | None:
+def stack(towers: Sequence[Tower], count: int, order: Iterable[int], compare: SizeOrder) -> Stack | None:
     """The towers over `count` sections, stacked in an order; None where an offset depends on too many sizes."""
     tops: list[tuple[int, Size] | None] = [None] * count
     ends: dict[tuple[int, Size], Height] = {}
@@ -78,7 +78,7 @@ def _size(height: Height) -> Size:
     return height[0] if len(height) == 1 else maximum(*height)
 
 
-def _highest(sizes: Iterable[Size], compare: Order) -> Height:
+def _highest(sizes: Iterable[Size], compare: SizeOrder) -> Height:
     """The sizes that are not proved to be at most another one, the largest at the first binding first."""
     kept: list[Size] = []
     for size in sorted(dict.fromkeys(sizes), key=compare.values, reverse=True):
@@ -111,21 +111,20 @@ _DRAWN, _SMALL = 32, 12
 
 @record
 class Slots:
-    """A plan of whole slots: the number of the slot of each group, the sizes in each slot, and whether any pairs are in
-    place there.
+    """A plan of whole slots: the number of the slot of each request by its id, the sizes in each slot, and whether any
+    pairs are in place there.
 
     `beside` are the sizes in the slots of another plan, if any, whose total should not be exceeded either.
     """
 
-    ranks: Sequence[int]
+    numbers: Mapping[str, int]
     sizes: Sequence[Sequence[Size]]
     has_pairs: bool
     beside: Sequence[Sequence[Size]] = ()
 
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The groups in the order of their slots."""
-        return tuple(sorted(range(len(self.ranks)), key=lambda i: (self.ranks[i], i)))
+    def order(self, groups: Sequence[Group]) -> tuple[int, ...]:
+        """The numbers of groups in the order of their slots."""
+        return tuple(sorted(range(len(groups)), key=lambda i: (self.numbers[groups[i].members[0].id], i)))
 
     @property
     def ceilings(self) -> list[Sequence[Sequence[Size]]]:
@@ -149,7 +148,7 @@ def pack_groups(
         return
     if len(groups) > _MANY:
         return
-    compare = Order(bindings, _SEARCHED)
+    compare = SizeOrder(bindings, _SEARCHED)
     sections = _sections(groups, compare)
     crowd = sum(high - low for rows in sections.spans for low, high, _ in rows)
     if crowd > _CROWD:
@@ -161,11 +160,12 @@ def pack_groups(
         for rows, group, align in zip(sections.spans, groups, aligns, strict=True)
     ]
     slots, dims = whole(), _dims(towers)
+    order = slots.order(groups)
     bindings = (*bindings, *drawn(dims, _DRAWN), *drawn(dims, _DRAWN // 2, _SMALL))
     shape = _Shape(towers, sections, bindings, _larger(groups))
     if sum(len(group.pieces) for group in groups) <= _SEVERAL and crowd <= _LOOSE:
-        yield from _robust(shape, slots, compare)
-    stacked = stack(towers, len(sections.load), slots.order, compare)
+        yield from _robust(shape, slots, order, compare)
+    stacked = stack(towers, len(sections.load), order, compare)
     if stacked is not None:
         is_apart = not slots.has_pairs and all(len(group.members) == 1 for group in groups)
         yield stacked, is_apart and max(aligns) == 1
@@ -180,7 +180,7 @@ def layout_cost(
     """
     import numpy as np
 
-    values = Order(bindings).values
+    values = SizeOrder(bindings).values
     aligns = [max(align, group.align) for group in groups]
     scale = Scale.of((size for group in groups for _, size in group.pieces), max(aligns))
     if scale is not None:
@@ -189,7 +189,7 @@ def layout_cost(
         return sum(ratios) / len(ratios)
     sizes = [np.array([values(size) for _, size in group.pieces], np.float64) for group in groups]
     limits = np.full(len(bindings), np.inf)
-    trials = Trials.of(_sections(groups, Order(bindings)), aligns, sizes, limits, len(bindings))
+    trials = Trials.of(_sections(groups, SizeOrder(bindings)), aligns, sizes, limits, len(bindings))
     return least_cost(replace(trials, floors=np.maximum(values(floor), 1.0)), moves, enough)
 
 
@@ -230,7 +230,7 @@ class _Shape:
         )
 
 
-def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack, bool]]:
+def _robust(shape: _Shape, slots: Slots, order: tuple[int, ...], compare: SizeOrder) -> Iterator[tuple[Stack, bool]]:
     """Stacks in the best orders found at many bindings."""
     import numpy as np
 
@@ -241,9 +241,9 @@ def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack
     align = max(tower.align for tower in shape.towers)
     padded = {size: tuple(even(each, align) for each in sizes) for size, sizes in options.items()}
     products = Products.of(chain(known, *padded.values()))
-    starts = [slots.order]
+    starts = [order]
     if products is None or padded != options:
-        values = Order(shape.bindings).values
+        values = SizeOrder(shape.bindings).values
         trials = shape.trials({size: np.array(values(size), np.float64) for size in (*known, *options)}, slots)
         orders = robust_orders(trials, starts, _TRIES)
         starts += orders
@@ -315,7 +315,7 @@ def _proved(
         worth = np.concatenate([worth, *(each[:, None] for each in columns)], axis=1)
     _, order, fronts = min(best or made, key=lambda each: each[0])
     # Offsets that are rounded up one by one are never above those made of sizes that are rounded up.
-    compare = Order(shape.bindings, _SEARCHED)
+    compare = SizeOrder(shape.bindings, _SEARCHED)
     exact = None if padding is None else stack(shape.towers, len(shape.sections.load), order, compare)
     yield exact or _stack_of(fronts, products), bool(best)
 
@@ -398,7 +398,7 @@ def _dims(towers: Sequence[Tower]) -> tuple[Dim, ...]:
     return tuple(dict.fromkeys(dim for size in sizes for dim in dims_of(size)))
 
 
-def _sections(groups: Sequence[Group], compare: Order) -> Sections:
+def _sections(groups: Sequence[Group], compare: SizeOrder) -> Sections:
     """The sections of groups, with their sizes at the first sample binding."""
     return sections_of([block_of(group, 1, compare.value) for group in groups])
 
