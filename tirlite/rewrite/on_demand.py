@@ -31,24 +31,24 @@ class OnDemand(FactsPass):
         return self.needed(facts)
 
     def needed(self, facts: Facts) -> Rewritten:
-        """The same for a function with such a sign."""
+        """What the pass makes of a function with such a sign."""
         return Rewritten(self.rewritten(facts))
 
 
 class TightenLoops(FactsPass):
-    """Narrows a loop to a condition around all of its body that the counter meets from some place on, or up to one.
+    """Narrows a loop to the iterations that meet a condition around its whole body.
 
-    Of `for j in range(n): if j >= w[i]: ...` it makes `for j in range(max(0, w[i]), n): ...`. So the body has no branch
-    and goes by vectors, and the other iterations are not run at all. That is done where the condition compares the
-    counter, or it and a sum, with what stays as it is in the loop, and integers of 64 bits cannot wrap around. A
-    condition on the counters of loops around goes in front of the loop, so that it may narrow those. Where an innermost
-    loop does something else in the other iterations, these follow, or come first, in a loop of their own.
+    `for j in range(n): if j >= w[i]: ...` becomes `for j in range(max(0, w[i]), n): ...`, so the body has no branch,
+    can be vectorized, and the other iterations never run. The condition must compare the counter, or its sum with other
+    terms, with something loop-invariant, without overflow. A condition on outer counters moves in front of the loop,
+    where it may narrow those loops. If an innermost loop does something else in the other iterations, these become a
+    loop of their own.
 
-    A loop over a window that moves with the counter of one around counts from there: `for j in range(i - 1, i + 2)`
-    over x[j] becomes `for j in range(-1, 2)` over x[i + j], with the ends that cut it off as a condition.
+    A loop over a window that moves with an outer counter counts from there: `for j in range(i - 1, i + 2)` over x[j]
+    becomes `for j in range(-1, 2)` over x[i + j], with a condition at ends that are cut off.
 
-    Loads are moved where they are proved to be in bounds, and load from parameters that the function does not write;
-    with `called`, for functions that others call, which may be given one array as two parameters, none are.
+    Loads are moved if they are proved in bounds and the function does not write their parameter; never with `called`,
+    for functions that others call, where two parameters may be one array.
 
     For functions in normal form (see `Normalize`), before reductions are found and accesses checked.
     """
@@ -72,12 +72,11 @@ class TightenLoops(FactsPass):
 class FindReductions(OnDemand):
     """Marks serial loops as reductions, as over `tl.reduce`, if results stay the same or `reassociate` is granted.
 
-    Their iterations must combine values as those of a reduction may, see `CheckReductions`, and they must contain no
-    loops but reductions: of `y[i] += a[i, p] * b[p]` the one over `p`, not those around it. Without the permission, and
-    with `integers`, only integers may be combined, which give the same result in any order, and no other loop may be
-    around: workers can share it. With `shared_from`, innermost loops of such functions stay as they are: calls with
-    this many elements or more have the version `LARGE`. For functions in normal form (see `Normalize`), before
-    reductions are split.
+    Iterations must combine values as in a reduction (see `CheckReductions`), and contain no loops but reductions: of
+    `y[i] += a[i, p] * b[p]` the one over `p` is marked, not those around it. Without the permission, `integers` marks
+    loops that combine integers, which give the same result in any order, and are in no other loop, so that workers can
+    share them. With `shared_from`, innermost loops of such functions stay: calls with that many elements run the
+    version `LARGE`. For functions in normal form (see `Normalize`), before reductions are split.
     """
 
     needs: ClassVar = frozenset((AttrKey.ALLOW, *_INTEGERS))
@@ -92,9 +91,9 @@ class FindReductions(OnDemand):
 
 
 class UnmarkLoops(OnDemand):
-    """Turns `tl.vectorized` loops into loops over `range`, if iterations are proved independent: any order will do.
+    """Turns `tl.vectorized` loops into loops over `range`, if their iterations are proved independent.
 
-    Loops of up to 64 iterations, a constant number, with only stores, lets and branches stay: these become vectors.
+    Loops with a constant number of up to 64 iterations and only stores, lets and branches stay: these become vectors.
     For functions in normal form (see `Normalize`).
     """
 
@@ -113,11 +112,11 @@ class UnmarkLoops(OnDemand):
 class InjectVirtualThreads(OnDemand):
     """Interleaves virtual threads: each statement runs for all of them before the next one.
 
-    Each virtual thread gets a copy of what is allocated inside, by a new first axis. Loops and branches that are the
-    same for all of them move outside; barriers are passed once. With `windows` a copied buffer keeps its name and axes,
-    as `SplitThreads` has it. The function is in normal form (see `Normalize`).
+    Allocations get a first axis with a copy for each virtual thread. Loops and branches that are the same for all move
+    outside; barriers are passed once. With `windows`, a copied buffer keeps its name and axes, as in `SplitThreads`.
+    The function is in normal form (see `Normalize`).
 
-    Raises KernelError for a barrier that not all virtual threads come to alike.
+    Raises KernelError for a barrier that not all virtual threads reach alike.
     """
 
     needs: ClassVar = frozenset((ForKind.THREAD,))
@@ -133,13 +132,12 @@ class InjectVirtualThreads(OnDemand):
 class SplitThreads(OnDemand):
     """Makes loops over blocks parallel, and loops over threads serial, one for each stretch between two barriers.
 
-    Loops and branches around a barrier move outside of the loops over threads; they must run alike in all threads.
-    Shared memory is declared once for all threads, and what one thread carries past a barrier gets a copy for each
-    thread. With `windows` a copied buffer keeps its name and axes, as a view of the thread's part: for code that names
-    elements in errors. The function is in normal form (see `Normalize`), its virtual threads are injected (see
-    `InjectVirtualThreads`).
+    Loops and branches around a barrier move outside of the loops over threads; they must be the same in all threads.
+    Shared memory is declared once, and what a thread carries past a barrier gets a copy per thread. With `windows`, a
+    copied buffer keeps its name and axes, as a view of the thread's part: for code that names elements in errors. The
+    function is in normal form (see `Normalize`), with its virtual threads injected (see `InjectVirtualThreads`).
 
-    Raises KernelError for a barrier that not all threads come to alike, and for thread-bound loops in a wrong order.
+    Raises KernelError for a barrier that not all threads reach alike, and for thread-bound loops in a wrong order.
     """
 
     needs: ClassVar = frozenset((ForKind.THREAD, Evaluate))
@@ -153,7 +151,7 @@ class SplitThreads(OnDemand):
 
 
 class CheckReductions(OnDemand):
-    """Refuses a function in normal form with a `tl.reduce` loop that may not be regrouped, telling the accesses."""
+    """Refuses a function in normal form with a `tl.reduce` loop that may not be regrouped, naming the accesses."""
 
     needs: ClassVar = frozenset((ForKind.REDUCE,))
 

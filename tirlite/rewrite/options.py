@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tirlite.plan.search.engine import Engine
     from tirlite.rewrite.pipeline import Observer, Pass
 
-    # At run time each field would be compiled for it.
+    # Only for type checkers: at run time, creating the class would cost import time.
     class BesideStrategy(TypedDict, total=False):
         """The options of `tl.compile` and `tl.kernel`, by name, but for the strategy; those of `Options`."""
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
         strategy: str | Strategy
 
 
-# Strategies whose searches may be long.
+# Strategies that may search for long.
 _SEARCHED = ("exact", "per_shape")
-# What the pass alone can be told: a kernel is always checked.
+# Options of the pass only: a kernel is always checked.
 _OF_THE_PASS = ("webs", "check")
 
 
@@ -77,17 +77,18 @@ class OptionType(Message):
 class StorageOptions:
     """How the storage of a function is planned: the options of the pass `StorageRewrite`.
 
-    `strategy` is the name of a strategy of `tirlite.plan`, or a function of your own from a `plan.Problem` to a
-    `plan.Plan`. With `in_place` a buffer may overwrite one whose lifetime ends where its own begins, where that is
-    proved to be safe. Tagged memory is planned as `target` describes it. With `exact_dtype` only buffers of one element
-    type, lanes included, share storage, but for tagged memory, which is one allocation anyway. With a `match_range`, an
-    option of strategy `share`, free storage is taken only of 1 / match_range to match_range times the size that is
-    needed, and with 0 none. With a `capacity`, what is planned must fit into so many bytes of each ordinary memory, or
-    else the error names what is live at the peak. `budget` (in search nodes) and `time_limit` (seconds) bound strategy
-    `exact`; `engine` makes what runs its search, by default in Python, and the plan does not depend on it. Plans are
-    kept in `cache`, and taken from there for the same storage problem, but for those that differ by shape; None plans
-    anew. With `webs` buffers are split by `SplitWebs` before, where the plan takes less for it. With `check` the result
-    is proved to read what the function would have read, see `analysis.check_storage`.
+    `strategy`: the name of a strategy of `tirlite.plan`, or a function from a `plan.Problem` to a `plan.Plan`.
+    `in_place`: a buffer may overwrite one whose lifetime ends where its own begins, if that is proved safe.
+    `target`: describes tagged memory.
+    `exact_dtype`: only buffers of one element type, lanes included, share storage, except for tagged memory.
+    `match_range`: `share` only reuses free storage of 1 / match_range to match_range times the size; with 0 none.
+    `capacity`: the bytes that each ordinary memory must fit into; an error names what is live at the peak.
+    `budget`, `time_limit`: limits of strategy `exact`, in search nodes and seconds.
+    `engine`: makes the engine of its search, by default in Python; the plan does not depend on it.
+    `cache`: keeps plans by storage problem, except for those that differ by shape; None plans anew.
+    `webs`: buffers are first split by `SplitWebs`, if the plan takes less for it.
+    `check`: proves that the result reads what the function would have read, see `analysis.check_storage`.
+
     Raises CallTypeError for an option of the wrong type.
     """
 
@@ -120,14 +121,14 @@ class StorageOptions:
             _demand(name, getattr(self, name), is_count(getattr(self, name)), "a whole number, zero or more")
 
     def demand_strategy(self) -> None:
-        """Raises PlanError for an unknown strategy, and a match range without `share`."""
+        """Raises PlanError for an unknown strategy, or a match range without `share`."""
         if isinstance(self.strategy, str):
             strategy_called(self.strategy)
         if self.match_range is not None:
             demand_match_range(self.strategy)
 
     def searcher(self) -> Engine | None:
-        """A new engine, where the strategy is one that may search for long."""
+        """A new engine, if the strategy is one that may search for long."""
         return self.engine() if self.engine is not None and self.strategy in _SEARCHED else None
 
 
@@ -135,12 +136,15 @@ class StorageOptions:
 class Options(StorageOptions):
     """How a kernel is compiled: how its storage is planned, and what else is done with it.
 
-    With `debug` the code checks itself as it runs, see docs/debugging.md. With `unchecked` it does not even make sure
-    that it stays in its arrays, see docs/safety.md. `passes` run before storage is planned.
-    `schedule` says how loops are transformed: "auto", "compact", which joins loops and shrinks temporaries first, a
-    `tl.schedule`, its steps alone, or a function that is given a schedule and applies them; None runs loops as they are
-    written. Each of `observers` is called with every pass's `Step`.
-    Raises PlanError for an unknown strategy, and a match range without `share`.
+    `debug`: the code checks itself as it runs, see docs/debugging.md.
+    `unchecked`: the code does not even check that it stays within its arrays, see docs/safety.md.
+    `observers`: each is called with every pass's `Step`.
+    `passes`: run before storage is planned.
+    `schedule`: how loops are transformed: "auto"; "compact", which first joins loops and shrinks temporaries; a
+    `tl.schedule`, or its steps; a function that applies steps to the schedule it receives; or None, for loops as
+    written.
+
+    Raises PlanError for an unknown strategy, or a match range without `share`.
     """
 
     debug: bool = field(default=False, kw_only=True)
@@ -166,7 +170,7 @@ class Options(StorageOptions):
 
     @classmethod
     def of(cls, choices: Choices) -> Options:
-        """The options with what was chosen, and the defaults of the rest. Raises CallTypeError for an unknown name."""
+        """The options with these choices, and defaults otherwise. Raises CallTypeError for an unknown name."""
         known = [name for name in parts_of(cls) if name not in _OF_THE_PASS]
         for name in choices:
             if name not in known:
@@ -185,7 +189,7 @@ def _demand(name: str, given: object, fits: bool, wanted: str) -> None:
 
 
 def _callables(name: str, given: object, listed_as: str = "") -> tuple[Any, ...]:
-    """What is given, as a tuple; `listed_as` says what else the option takes beside a list."""
+    """`given` as a tuple of callables; `listed_as` says for an error what else the option takes."""
     listed = tuple(given) if isinstance(given, Iterable) else (given,)
     made = next((each.__name__ for each in listed if isinstance(each, type)), "")
     wanted = (listed_as or f"a list of {name}") + (f", made by a call: {made}()" if made else "")

@@ -39,7 +39,7 @@ class PassResult(Message):
 class Pass(Protocol):
     """A rewrite PrimFunc -> PrimFunc with a name: a small frozen dataclass whose fields are its options.
 
-    A plain function is a pass, too, with the name of its definition.
+    A plain function is a pass, too, under its own name.
     """
 
     @property
@@ -50,10 +50,10 @@ class Pass(Protocol):
 
 @record
 class Rewritten:
-    """The function that a pass has made, and the storage plan that it followed, or what makes one for each call.
+    """The result of a pass: the function, and what else the pass found out.
 
-    `plan` is None where nothing was planned. `facts` are those of the function, where the pass has asked for some.
-    `limits` say which calls are for versions of their own.
+    `plan`: the storage plan that it followed, or what makes one for each call; None if nothing was planned.
+    `facts`: those of the function, if the pass has asked for some. `limits`: which calls are for other versions.
     """
 
     func: PrimFunc
@@ -62,16 +62,16 @@ class Rewritten:
     limits: Limits = Limits()
 
     def facts_after(self, given: Facts) -> Facts:
-        """The facts of the function, where the pass was given these."""
+        """The facts of the function, for a pass that was given the facts `given`."""
         return self.facts or (given if self.func is given.func else Facts(self.func))
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class FactsPass(Record):
-    """A pass that asks for facts. In a pipeline it gets those that are known of the function as it is.
+    """A pass that uses facts of the function, which a pipeline passes on as long as the function stays the same.
 
-    A pass defines `rewritten`, or `on` where it has more to return than the function. Its name is that of its class,
-    `check-races`, unless it has another one.
+    A subclass defines `rewritten`, or `on` if it returns more than the function. Its name is derived from that of the
+    class, as `check-races`, unless it sets another.
     """
 
     name: ClassVar[str]
@@ -87,24 +87,21 @@ class FactsPass(Record):
 
     @pass_call
     def planned(self, func: PrimFunc) -> Rewritten:
-        """The function as the pass leaves it, and the plan that it followed, or with `per_shape` what makes plans."""
+        """The function after the pass, with the plan that it followed, or with `per_shape` what makes plans."""
         return self.on(Facts(func))
 
     def on(self, facts: Facts) -> Rewritten:
-        """The same for a function of which these are the facts."""
+        """The result for the function of these facts."""
         return Rewritten(self.rewritten(facts))
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        """The function of which these are the facts, as the pass leaves it."""
+        """The function of these facts after the pass."""
         return facts.func
 
 
 @record
 class Step:
-    """One pass that has run. `number` counts from 1; `plan` is the storage plan that the pass followed, if any.
-
-    For `limits` see `Rewritten`.
-    """
+    """A pass that has run. `number` counts from 1; for `plan` and `limits` see `Rewritten`."""
 
     number: int
     name: str
@@ -120,13 +117,13 @@ class Step:
 
 
 Observer: TypeAlias = Callable[[Step], None]
-# By functions, a pass that has run on each, and what it has made of it.
+# For functions, a pass that has run and its result.
 Known: TypeAlias = Mapping[PrimFunc, tuple[Pass, Rewritten]]
 _NOTHING: Known = MappingProxyType({})
 
 
 class HasKnown(Protocol):
-    """A schedule: what has applied its steps."""
+    """A schedule, which has applied its steps already."""
 
     steps: tuple[Pass, ...]
 
@@ -135,7 +132,7 @@ class HasKnown(Protocol):
 
 
 class Taken(tuple["Pass", ...]):
-    """The steps of a schedule, with what it knows of them as long as it is there. Equal to the steps alone."""
+    """The steps of a schedule, with access to the results it knows as long as it exists. Equal to the plain tuple."""
 
     schedule: Callable[[], HasKnown | None]
 
@@ -168,7 +165,7 @@ def run_pipeline(
             made = ran[1] if ran is not None and ran[0] is each else _made(each, facts)
             seconds = perf_counter() - start
             step = Step(number, _name(each), facts.func, made.func, seconds, made.plan, made.limits)
-            # What was known of the function before is freed here, not walked over by the collector first.
+            # Frees the previous facts before the collector resumes and would visit them.
             facts = made.facts_after(facts)
         with GATE.outside():
             for observer in watching:
@@ -195,9 +192,9 @@ def _name(each: Pass) -> str:
 
 
 class ForSizes(FactsPass):
-    """Has a version with `steps` of its own serve calls whose arrays are this small, or this large, in total.
+    """Gives calls whose arrays are small, or large, in total a version with `steps` of its own.
 
-    It changes nothing by itself, and has no effect in a version that serves all sizes.
+    Changes nothing by itself, and has no effect in a version for all sizes.
     """
 
     limits: Limits
@@ -212,7 +209,7 @@ class ForSizes(FactsPass):
 
 
 def versions(steps: tuple[Pass, ...]) -> dict[Form, tuple[Pass, ...]]:
-    """The steps for usual calls, and those for small or large arrays, if there are such."""
+    """The steps for usual calls, and those for small or large arrays, if any."""
     apart = [each for each in steps if isinstance(each, ForSizes)]
     usual = tuple(each for each in steps if each not in apart)
     return {Form.USUAL: usual, **{each.form: each.steps for each in apart}}

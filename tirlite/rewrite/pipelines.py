@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 @record
 class LowerCallees:
-    """Runs `passes` on each function that is called, callees first, and lets callers allocate its scratch.
+    """Runs `passes` on each callee, callees of callees first, and makes callers allocate their scratch.
 
-    Functions are called in the version for empty arrays where a dim may be 0, see `fit_callees`.
+    Calls in which a dim may be 0 use versions for empty arrays, see `fit_callees`.
     """
 
     passes: tuple[Pass, ...] = ()
     name: str = "lower-callees"
-    # Told of each function when it is lowered: code may be made of it while others still are.
+    # Called with each lowered function, so that its code can be generated while others are still being lowered.
     observers: tuple[Callable[[PrimFunc], object], ...] = ()
 
     @pass_call
@@ -61,7 +61,7 @@ class LowerCallees:
         return with_callees_lowered(func, self.passes, self.observers)
 
 
-# What becomes of loops where no schedule says it, and what is known of them here is all there is to go by.
+# The passes on loops that have no schedule; they only use what the function itself tells.
 LOOPS: tuple[Pass, ...] = (
     ComputeOnce(),
     DivideLoops(),
@@ -70,23 +70,23 @@ LOOPS: tuple[Pass, ...] = (
     PartitionLoops(),
     VectorizeLoops(),
 )
-# Elements from which on workers share loops over integers: fewer take 150 us at most, and mostly 15.
+# From this many elements on, workers share reductions of integers; fewer take 15 us mostly, and 150 us at most.
 _MANY = 1 << 18
-# Iterations from which on workers may share a loop that is all that a function does: of fewer, few take long enough.
+# From this many iterations on, workers may share a loop that is all that a function does; few shorter ones pay.
 _ALONE = 1 << 14
 
 
 def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[BesideStrategy]) -> tuple[Pass, ...]:
-    """The passes with these options, up to code generation; those of a kernel start with rules of `tl.schedules`."""
+    """The passes with these options, up to code generation; a kernel's pipeline adds the rules of `tl.schedules`."""
     return pipeline(Options.of({**choices, "strategy": strategy}))
 
 
 def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] = LOOPS) -> tuple[Pass, ...]:
     """The passes of a compilation. Those of the options run before storage is planned, also on callees.
 
-    `auto` replace the steps of a schedule if the options list none. With `debug`, buffers keep the axes that errors
-    name them by, and indices are checked last. Otherwise they are checked before anything moves. The outermost function
-    plans the scratch of all its callees, so the capacity holds for that one alone.
+    `auto` is used if the options give no schedule. With `debug`, buffers keep the axes that errors name them by, and
+    accesses are checked last; otherwise they are checked before anything moves. The outermost function plans the
+    scratch of all its callees, so only that one has the capacity.
     """
     in_order = form is Form.IN_ORDER
     first, last = _checks(options, in_order)
@@ -97,12 +97,12 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
         CheckReductions(),
         *(() if in_order else options.passes),
     )
-    # Debug code tells the fault that comes first in written order.
+    # Debug code reports the first fault in the order written.
     given = None if options.debug or in_order else _in_form(options.schedule, form)
-    # Blocks take storage, which loops as they are written do not.
+    # Blocks allocate storage, which loops as written must not.
     machine = options.target.name
     blocks = () if options.schedule is None else (BlockReductions(serial=options.debug),)
-    # One worker shares nothing.
+    # A single worker shares nothing.
     shared_from = _MANY if options.target.workers > 1 else NEVER
     shared_from = shared_from if form in (Form.USUAL, Form.SMALL) else 0
     reductions = FindReductions(integers=True, shared_from=shared_from)
@@ -115,7 +115,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     looks = () if any(isinstance(each, FindReductions) for each in found) else (FindReductions(),)
     split = () if in_order else (*looks, *blocks, SplitReductions(machine))
     regroup = (*split, UsePermissions())
-    # What differs by shape is planned by the outermost function, with the scratch of the others in it.
+    # Storage by shape is planned in the outermost function, which contains the scratch of its callees.
     within = "auto" if options.strategy == "per_shape" else options.strategy
     storage = StorageRewrite.of(options)
     of_callees = StorageRewrite.of(options, strategy=within, capacity=None)
@@ -139,10 +139,10 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
 
 
 def _bounds(options: Options, form: Form, by_author: bool, shared_from: int) -> CheckBounds:
-    """The pass that checks accesses that are not proved, and where it does."""
+    """The pass that checks accesses which are not proved in bounds, with the forms that these options allow."""
     return CheckBounds(
         at_entry=form is not Form.ALONE,
-        # A condition in front of a loop would stand between loops that the author's steps take together.
+        # A condition before a loop would separate loops that the author's steps need together.
         at_loops=not by_author,
         at_gathers=checks_at_gathers(options),
         by_blocks=isinstance(options.schedule, str) and processor_called(options.target.name).masks_gathers,
@@ -151,13 +151,13 @@ def _bounds(options: Options, form: Form, by_author: bool, shared_from: int) -> 
 
 
 def checks_at_gathers(options: Options) -> bool:
-    """Whether indices are checked where vectors gather; rows that workers share are checked beforehand."""
+    """Whether indices are checked as vectors gather them; for rows shared by workers they are checked beforehand."""
     by_rules = isinstance(options.schedule, str)
     return by_rules and options.target.workers == 1 and processor_called(options.target.name).masks_gathers
 
 
 def _in_form(schedule: object, form: Form) -> object:
-    """The steps of a schedule for a version; if it has none for these sizes, those for all others."""
+    """The steps of a schedule for a version; those for all sizes if it has none for these."""
     if not isinstance(schedule, tuple):
         return schedule
     made = versions(schedule)
@@ -165,7 +165,7 @@ def _in_form(schedule: object, form: Form) -> object:
 
 
 def _found_by(steps: tuple[Pass, ...]) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
-    """The first steps, which decide which loops there are and run before accesses are checked, and the others."""
+    """The leading steps that decide which loops there are, and run before accesses are checked, and the others."""
     many = next(
         (at for at, each in enumerate(steps) if not isinstance(each, TightenLoops | FindReductions)), len(steps)
     )
@@ -173,12 +173,12 @@ def _found_by(steps: tuple[Pass, ...]) -> tuple[tuple[Pass, ...], tuple[Pass, ..
 
 
 def _of_callees(each: Pass) -> Pass:
-    """A pass as it runs on functions that are called, which may receive one array as two parameters, in place."""
+    """A pass for functions that are called, which may receive one array as two parameters."""
     return replace(each, called=True) if isinstance(each, ComputeOnce | TightenLoops | VectorizeLoops) else each
 
 
 def _checks(options: Options, in_order: bool) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
-    """The passes that check accesses before anything moves, and, with `debug`, those that do so at the end instead."""
+    """The passes that check accesses before anything moves, and those that do so at the end, with `debug`."""
     if options.debug:
         return (), (CheckBounds(),)
     return (() if options.unchecked else (CheckBounds(at_loops=not in_order, plainly=in_order),)), ()

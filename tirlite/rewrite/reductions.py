@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def found(facts: Facts, *, integers: bool, shared_from: int) -> Rewritten:
-    """The function with serial loops as if they were over `tl.reduce`, see `FindReductions`."""
+    """The function with serial loops marked as reductions, see `FindReductions`."""
     body = facts.func.body
     granted = [stmt for stmt in statements_of(body, AttrStmt) if may_regroup(stmt)]
     branches = _branches(body)
@@ -55,9 +55,10 @@ def found(facts: Facts, *, integers: bool, shared_from: int) -> Rewritten:
 
 
 def _branches(body: SeqStmt) -> dict[IfThenElse, tuple[Store, Update]]:
-    """The branches that keep the least or the greatest value so far: what does so without one, and the update it is.
+    """The branches that keep an extreme value so far, with the equivalent store without a branch, and its update.
 
-    That is of one element for all iterations of the innermost loop: elements here and there are stored to on condition.
+    Only if the element is the same in all iterations of the innermost loop; scattered elements keep their conditional
+    store.
     """
     found: dict[IfThenElse, tuple[Store, Update]] = {}
     seen: set[IfThenElse] = set()
@@ -84,11 +85,11 @@ def may_regroup(stmt: AttrStmt) -> bool:
 
 
 def _reductions(body: SeqStmt, facts: Facts, branches: Mapping[Stmt, Update]) -> set[For]:
-    """The serial loops inside that combine values, and hold no other loops than reductions."""
+    """The serial loops of a body that combine values and contain no loops but reductions."""
     from tirlite.analysis.loops.regrouping import updates_in
 
     found: set[For] = set()
-    # Loops inside come after those around them.
+    # Reversed: inner loops before those around them.
     for loop in reversed([*statements_of(body, For)]):
         inside = statements_of(loop.body, For)
         if loop.kind is not ForKind.SERIAL or not all(each in found or each.kind is ForKind.REDUCE for each in inside):
@@ -100,7 +101,7 @@ def _reductions(body: SeqStmt, facts: Facts, branches: Mapping[Stmt, Update]) ->
 
 
 def _nests_of_integers(body: SeqStmt, facts: Facts, branches: Mapping[Stmt, Update]) -> Iterator[For]:
-    """The loops of nests that combine nothing but integers, each with those inside."""
+    """The loops of nests that only combine integers."""
     stack = [*composites(body)]
     while stack:
         stmt = stack.pop()
@@ -113,10 +114,9 @@ def _nests_of_integers(body: SeqStmt, facts: Facts, branches: Mapping[Stmt, Upda
 
 
 def _size_of_elements(func: PrimFunc, found: set[For]) -> int:
-    """The bytes of the smallest element that these loops load of parameters, one in each iteration.
+    """The bytes of the smallest parameter element that these loops load per iteration: bytes then measure work.
 
-    So the bytes of all arrays tell how long a call takes. 0 where that is not so, where loops hold others, or others
-    are called: that is too much to compile twice.
+    0 if there is none, and if there are nested loops or calls, which are too much to compile twice.
     """
     arrays, sizes = {*func.params}, list[int]()
     for loop in statements_of(func.body, For):
@@ -133,7 +133,7 @@ def _size_of_elements(func: PrimFunc, found: set[For]) -> int:
 
 
 def _stores_integers(loop: For, branches: Mapping[Stmt, Update]) -> bool:
-    """Whether what the loop writes is integers, and at least one of them an update."""
+    """Whether a loop only writes integers, and updates at least one of them."""
     stores = [*statements_of(loop.body, Store)]
     if any(each.buffer.dtype.is_float for each in stores):
         return False
@@ -195,7 +195,7 @@ class ReductionConverted(Message):
 
 
 def checked(facts: Facts) -> PrimFunc:
-    """The function itself, where its reductions may be regrouped, see `CheckReductions`."""
+    """The function itself, if its reductions may be regrouped, see `CheckReductions`."""
     for loop in statements_of(facts.func.body, For):
         if loop.kind is not ForKind.REDUCE:
             continue
@@ -251,10 +251,9 @@ def in_order_of_blocks(facts: Facts, *, serial: bool) -> PrimFunc:
 
 
 def _outermost(body: SeqStmt) -> list[tuple[For, Mapping[Expr, int], bool]]:
-    """The reductions that no parallel loop and no other reduction is around, each with what conditions bound there,
-    and whether a loop repeats it.
+    """The reductions in no parallel loop and no other reduction, with upper bounds and whether they repeat.
 
-    What stands in a loop in a loop, or goes from where another one says, is entered often, and short as a rule.
+    Left out are those in two nested loops, or with a bound that depends on the outer loop: many short runs, as a rule.
     """
     found: list[tuple[For, Mapping[Expr, int], bool]] = []
     stack: list[tuple[Stmt, Mapping[Expr, int], tuple[For | While, ...]]]
@@ -282,7 +281,7 @@ def _is_entered_often(loop: For, around: tuple[For | While, ...]) -> bool:
 
 
 def _most_else(condition: Expr) -> Mapping[Expr, int]:
-    """What a number is at most where it is not as large as a condition asks for, as in front of a schedule for many."""
+    """The upper bound of a number where a condition `>=` on it fails, as before a schedule for large sizes."""
     least: dict[Expr, int] = {}
     for each in conjuncts(condition):
         if not isinstance(each, GE) or not isinstance(each.a, Var) or not isinstance(each.b, IntImm):
@@ -298,5 +297,5 @@ def split(facts: Facts, target: str) -> PrimFunc:
         return func
     from tirlite.rewrite.vectors.partials import splitting
 
-    # The statements stand there once for each length of vectors.
+    # The statements occur once for each vector length, so names must be made unique.
     return Normalize()(rewrite(func, {For: splitting(facts, processor_called(target))}))

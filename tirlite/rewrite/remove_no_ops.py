@@ -16,11 +16,10 @@ from tirlite.rewrite.pipeline import FactsPass
 
 
 class RemoveNoOps(FactsPass):
-    """Keeps what can be seen from outside, and what that needs: other stores, lets, views and allocations go, and so do
-    the loops and branches that are left empty.
+    """Removes stores, lets, views and allocations that have no effect outside, and loops and branches left empty.
 
-    What calls foreign code stays, and so does a `while`, which may never end. What would have stopped the kernel in a
-    removed store (an index out of bounds, a division by zero) no longer does: this is for functions without errors.
+    Calls of foreign code stay, and so does a `while`, which may never end. A fault in a removed store (an index out of
+    bounds, a division by zero) no longer stops the kernel, so this is for functions without errors.
     """
 
     def rewritten(self, facts: Facts) -> PrimFunc:
@@ -37,16 +36,16 @@ class RemoveNoOps(FactsPass):
 
 
 class _Needed:
-    """The statements that stay: those with an effect of their own, and all that these need."""
+    """The statements that stay: those with an effect, and all that these need."""
 
     def __init__(self, facts: Facts) -> None:
         func = facts.func
         self.found: set[Stmt] = set()
         self._definitions = facts.definitions
         self._params = {*func.arrays}
-        self._around: dict[Stmt, list[Stmt]] = {}  # the composites that a statement stands in, as often as it does
-        self._stores: dict[Buffer, list[Stmt]] = {}  # by storage: stores that go unless it is read
-        self._declarations: dict[Var | Buffer, list[Stmt]] = {}  # by name: what goes unless it is used
+        self._around: dict[Stmt, list[Stmt]] = {}  # the composites around each occurrence of a statement
+        self._stores: dict[Buffer, list[Stmt]] = {}  # by storage, the stores that it takes a load to keep
+        self._declarations: dict[Var | Buffer, list[Stmt]] = {}  # by name, the declarations that it takes a use to keep
         staying = [stmt for stmt in statements(func.body) if not self._waits(stmt)]
         while staying:
             stmt = staying.pop()
@@ -56,7 +55,7 @@ class _Needed:
                 staying += (each for node in _own_nodes(stmt) for each in self._needs(node))
 
     def _waits(self, stmt: Stmt) -> bool:
-        """Whether a statement goes unless something is found to need it; that is noted here."""
+        """Whether a statement has no effect by itself, so that it goes unless needed; records it for that case."""
         if isinstance(stmt, Store):
             root = self._definitions.root(stmt.buffer)
             is_seen = root in self._params or stmt.buffer.volatile or root.volatile or _has_effect(stmt)
@@ -73,7 +72,7 @@ class _Needed:
         return isinstance(stmt, For | IfThenElse | AttrStmt) and _may_go(stmt)
 
     def _needs(self, node: Node) -> Iterator[Stmt]:
-        """What a part of a statement that stays asks for, where nothing has done so before."""
+        """The statements that a node of a kept statement needs, unless they were requested before."""
         if isinstance(node, Var):
             yield from self._declarations.pop(node, ())
         elif isinstance(node, View):
@@ -85,7 +84,7 @@ class _Needed:
 
 
 def _own_nodes(stmt: Stmt) -> Iterator[Node]:
-    """A statement and its expressions, without its bodies; the extents that it declares are among them."""
+    """A statement with its expressions and declared extents, without its bodies."""
     yield stmt
     yield from walk(*own_exprs(stmt))
     if isinstance(stmt, Allocate | View):
@@ -94,7 +93,7 @@ def _own_nodes(stmt: Stmt) -> Iterator[Node]:
 
 
 def _has_effect(root: Node) -> bool:
-    """Whether an expression does more than compute: it calls foreign code, or hands out an address."""
+    """Whether an expression does more than compute: it calls foreign code, or takes an address."""
     return any(
         (isinstance(node, Call) and node.op in (Op.CALL_EXTERN, Op.BARRIER, Op.PRINT, Op.ACCESS_PTR, Op.ADDRESS_OF))
         or (isinstance(node, Load) and node.buffer.volatile)
@@ -103,7 +102,7 @@ def _has_effect(root: Node) -> bool:
 
 
 def _may_go(stmt: For | IfThenElse | AttrStmt) -> bool:
-    """Whether nothing is lost with a composite whose bodies are empty."""
+    """Whether a composite with empty bodies can be removed."""
     is_thread = isinstance(stmt, For) and stmt.kind is ForKind.THREAD
     return not is_thread and not any(map(_has_effect, own_exprs(stmt)))
 

@@ -37,17 +37,18 @@ from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import AttrKey, AttrStmt, For, Let, Permission, Stmt, Store, While
 from tirlite.ir.walk import defined_in, loads_in, statements, statements_of, stored_in, walk
 
-# Powers that are products: of up to three, each of which is off by half an ULP, or by one where the mantissa is long.
+# Exponents written as products: up to three factors, with rounding errors of half an ULP each, or one ULP for large
+# mantissas.
 _FACTORS = (2, 3, 4)
-# What a divisor is multiplied by where it is smaller or larger than that, so that its reciprocal has all of its digits.
+# For each type, the exponent beyond which a divisor is scaled, and by how much, so that its reciprocal is no denormal.
 _SHIFTS = {f32: (100, 24), f64: (900, 60)}
 _STEADY = (Var, IntImm, FloatImm, Cast, Load)
-# So few iterations are not worth a product more for each.
+# With fewer iterations, a second multiplication in each does not pay.
 _FEWEST = 8
 
 
 def rewritten(facts: Facts) -> PrimFunc:
-    """The function with what is granted done, see `UsePermissions`."""
+    """The function after using all permissions, see `UsePermissions`."""
     if not any(stmt.key is AttrKey.ALLOW for stmt in statements_of(facts.func.body, AttrStmt)):
         return facts.func
     return rewrite(facts.func, {AttrStmt: partial(_used, facts.func)})
@@ -87,9 +88,9 @@ def _contracted_difference(stored: Set[Buffer], node: Sub) -> Expr:
 
 
 def _waits_more(product: Expr, other: Expr, stored: Set[Buffer]) -> bool:
-    """Whether one of two products has a factor that another iteration may have stored, and the other one has none.
+    """Whether only the first of two products has a factor that another iteration may have stored.
 
-    As in `a * y[i - 1] + b * x[i]`: what is not contracted is computed before that is known.
+    As in `a * y[i - 1] + b * x[i]`: the product left out of the fma can then be computed early.
     """
     return _has_stored(product, stored) and not _has_stored(other, stored)
 
@@ -110,7 +111,7 @@ def _approximated(node: Call) -> Expr:
 
 
 def _as_product(node: Call) -> Expr:
-    """A power by a small whole number as products."""
+    """A power with a small whole exponent as products."""
     base, by = node.args
     exponent = by.value if isinstance(by, Broadcast) else by
     if node.dtype.scalar not in (f32, f64) or not isinstance(exponent, FloatImm) or exponent.value not in _FACTORS:
@@ -122,7 +123,7 @@ def _as_product(node: Call) -> Expr:
 
 
 class _Divisor(NamedTuple):
-    """One that stays the same; `shift` and `inverse` are what the quotient is the product with, one after the other."""
+    """A loop-invariant divisor; a quotient is the dividend times `shift`, times `inverse`."""
 
     value: Expr
     shift: Var
@@ -130,9 +131,9 @@ class _Divisor(NamedTuple):
 
     @property
     def defined(self) -> tuple[Let, Let]:
-        """Dividends grow with divisors that are too small, and shrink with those that are too large.
+        """The lets of both factors: dividends are scaled up for tiny divisors, and down for huge ones.
 
-        What overflows or becomes too small by that does so in the quotient, too.
+        If the scaled dividend overflows or underflows, so does the quotient.
         """
         dtype = self.value.dtype
         edge, digits = _SHIFTS[dtype]
@@ -144,7 +145,7 @@ class _Divisor(NamedTuple):
 
 
 def _by_reciprocals(root: Callable[[Buffer], Buffer], loop: For) -> Stmt | tuple[Stmt, ...]:
-    """An innermost loop, after the reciprocals of what stays the same in it. `root` tells what views are of."""
+    """An innermost loop after lets for the reciprocals of its invariant divisors. `root` resolves views."""
     inside = [*statements(loop.body)]
     is_short = loop.values is not None and len(loop.values) < _FEWEST
     if is_short or any(isinstance(stmt, For | While) for stmt in inside):
@@ -171,7 +172,7 @@ def _by_reciprocals(root: Callable[[Buffer], Buffer], loop: For) -> Stmt | tuple
 
 
 def _stays(value: Expr, bound: set[object]) -> bool:
-    """Whether a value is the same as long as memory is, and may be computed where there are no iterations."""
+    """Whether a value only changes with memory, and can be computed even if there are no iterations."""
     return all(
         isinstance(node, _STEADY)
         and node not in bound

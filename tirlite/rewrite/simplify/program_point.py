@@ -23,13 +23,13 @@ from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, inside_out, terms_of, varies
 from tirlite.sizes.unknown import Unknown, ends, follows, is_nonnegative, is_positive_beside, narrower, unknowns_in
 
-# Facts that are kept in mind, the innermost ones.
+# The number of innermost facts that proofs use.
 _MOST_FACTS = 16
 
 
 @record
 class Written:
-    """An expression, and of how many nodes it is."""
+    """An expression and its cost, in nodes."""
 
     expr: Expr
     cost: int
@@ -41,8 +41,9 @@ NO_RISK: frozenset[object] = frozenset()
 class ProgramPoint(IndexSpace):
     """A point in a function that moves as the function is walked: through its definitions, into bodies and branches.
 
-    `exprs` says how each atom is written there. A `risk` is what may stop the kernel, or may have no value: what is
-    left out of a program must have none. A node's risks are known once it was `noted`, all below it before.
+    `exprs` is the spelling of each atom here. The `risks` of a node are the operations in it that may fault or have no
+    value; an expression with risks may not be dropped. A node's costs and risks are known once it was `noted`,
+    bottom-up.
     """
 
     def __init__(self, func: PrimFunc) -> None:
@@ -61,25 +62,25 @@ class ProgramPoint(IndexSpace):
         self._passing: dict[object, Unknown] = {}
 
     def begin(self) -> None:
-        """Comes to another statement: what is loaded there is not what was loaded before."""
+        """Moves to another statement, in which loads may give other values."""
         self._passing, self._memo, self.written = {}, {}, {}
 
     def size(self, expr: Expr, lane: Unknown | None = None) -> Size:
-        """The value of an integer expression here, with what is assumed."""
+        """The value of an integer expression here, given what is assumed."""
         return run(self._size(expr, lane, None))
 
     def proves(self, goal: Size) -> bool:
-        """Whether a size is 0 or more wherever the point is reached."""
+        """Whether a size is proved not to be negative here."""
         return goal >= 0 if isinstance(goal, int) else follows(goal, self._facts) or is_nonnegative(goal)
 
     def define(self, var: Var, value: Expr) -> None:
-        """Comes after the definition of a variable."""
+        """Moves past the definition of a variable."""
         if self.risks[value]:
             self._tainted.add(var)
         self.size(var)
 
     def enter(self, loop: For) -> None:
-        """Comes to the body of a loop, whose bounds were noted."""
+        """Moves into the body of a loop whose bounds were noted."""
         value = self.size(loop.var)
         counter = self.counter(loop)
         start = value - loop.step * counter
@@ -87,13 +88,13 @@ class ProgramPoint(IndexSpace):
         self.exprs[shown] = loop.var
         self.starts[loop] = start, shown
         stop = self.size(loop.stop)
-        # The last of a counter knows nothing of which operand an extremum in the start is.
+        # The counter's last value does not tell which operand an extremum in the start takes.
         is_told = not varies(stop) and not any(isinstance(each, Maximum | Minimum) for each in inside_out(start))
         if abs(loop.step) == 1 and not is_told and self.is_exact(stop):
             self._facts = [*self._facts, loop.step * (stop - value) - 1][-_MOST_FACTS:]
 
     def note(self, node: Expr) -> None:
-        """Keeps what a node costs and risks."""
+        """Records the cost and risks of a node."""
         below = node.children()
         self.costs[node] = 1 + sum(self.costs[child] for child in below)
         if _is_loading(node) or any(child in self._loading for child in below):
@@ -102,12 +103,12 @@ class ProgramPoint(IndexSpace):
         self.risks[node] = found | {self._key(node)} if self._is_risk(node) else found
 
     def note_all(self, root: Expr) -> None:
-        """Keeps what the nodes of a new expression cost and risk."""
+        """Records the costs and risks of the nodes of a new expression."""
         for node in reversed([node for node in walk(root) if isinstance(node, Expr) and node not in self.costs]):
             self.note(node)
 
     def covers(self, size: Size, risks: frozenset[object]) -> bool:
-        """Whether what a size is written with has all of these risks."""
+        """Whether the spelling of a size has all of these risks, so that none is lost."""
         if not risks:
             return True
         written = [self.exprs[unknown] for unknown in unknowns_in(size) if unknown in self.exprs]
@@ -115,7 +116,7 @@ class ProgramPoint(IndexSpace):
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """What is assumed inside of this holds no longer after it."""
+        """A context after which assumptions made in it are dropped."""
         kept = self._facts, self._narrowed, self._memo, self.written
         self._memo, self.written = dict(self._memo), dict(self.written)
         try:
@@ -124,7 +125,7 @@ class ProgramPoint(IndexSpace):
             self._facts, self._narrowed, self._memo, self.written = kept
 
     def assume(self, condition: Expr, *, holds: bool = True) -> None:
-        """Takes for granted that a condition holds, or that it does not."""
+        """Assumes that a condition holds, or that it does not."""
         for fact in self.implied(condition, holds=holds):
             self._learn(fact)
 
@@ -182,7 +183,7 @@ class ProgramPoint(IndexSpace):
         return found + 0
 
     def opaque(self, expr: Expr, owner: Definition | None) -> Size:
-        """An unknown that is written as `expr` is; equal ones are one, for as long as what they load stays as it is."""
+        """An unknown spelled as `expr`; equal expressions share it as long as what they load does not change."""
         key = self._key(expr)
         known = self._steady.get(key) or self._passing.get(key)
         if known is None:
@@ -194,7 +195,7 @@ class ProgramPoint(IndexSpace):
         return known + 0
 
     def _key(self, expr: Expr, depth: int = 8) -> object:
-        """Equal for expressions that are written alike, over variables of equal value."""
+        """A key that is equal for equal spellings over variables of equal value."""
         if isinstance(expr, IntImm):
             return expr.dtype, expr.value
         if isinstance(expr, Var | LetExpr) or depth == 0:

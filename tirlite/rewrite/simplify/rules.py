@@ -53,24 +53,24 @@ from tirlite.sizes.poly import Atom, Composite, Product, Quotient, Remainder, of
 from tirlite.sizes.terms import replace
 from tirlite.sizes.unknown import Unknown, recombined, terms_in
 
-# Longer sums are left as they are.
+# Longer sums stay as they are.
 _MOST_TERMS = 32
 
 
 def written(size: Size, point: ProgramPoint) -> Written | None:
-    """None where there is none: what it is made of has no name, or a part of it may wrap around."""
+    """The shortest expression for a size; None if a part has no name, or might overflow."""
     named = _named(size, point)
     return None if named is None else _shortest(named, point)
 
 
 def wrapped(size: Size) -> Size:
-    """The size with factors of i64 that is equal modulo 2**64."""
+    """The size with its factors reduced to i64, equal modulo 2**64."""
     terms = {product: (factor - i64.min) % (1 << i64.bits) + i64.min for product, factor in terms_of(size).items()}
     return of_terms({product: factor for product, factor in terms.items() if factor})
 
 
 def _named(size: Size, point: ProgramPoint) -> Size | None:
-    """The same value over variables of loops in the place of counters; None for a part of a step."""
+    """The size in terms of loop variables instead of counters; None if it contains a fraction of a step."""
     if not varies(size):
         return size
     for atom, factor in terms_in(size).items():
@@ -79,7 +79,7 @@ def _named(size: Size, point: ProgramPoint) -> Size | None:
             start, shown = point.starts[loop]
             size = size + factor // loop.step * (shown - start) - factor * atom
         elif isinstance(atom, Maximum | Minimum) and isinstance(factor, int) and abs(factor) > 1:
-            # `2*max(8*i, 1)` is made of no part of a step where it is `max(16*i, 2)`.
+            # As `max(16*i, 2)`, `2*max(8*i, 1)` contains no fraction of a step of 16.
             operands = [_named(abs(factor) * operand, point) for operand in atom.operands]
             known = [operand for operand in operands if operand is not None]
             if len(known) == len(operands):
@@ -135,7 +135,7 @@ def _written(expr: Expr, point: ProgramPoint) -> Written:
 
 
 def _summed(size: Size, point: ProgramPoint) -> Written | None:
-    """Term by term."""
+    """The sum of the terms."""
     terms = terms_of(size)
     images: dict[Atom, Expr] = {}
     for product, factor in terms.items():
@@ -150,7 +150,7 @@ def _summed(size: Size, point: ProgramPoint) -> Written | None:
 
 
 def _factored(size: Size, point: ProgramPoint) -> Written | None:
-    """A sum, times what is common to its terms."""
+    """The common factor of all terms times the rest."""
     terms = terms_of(size)
     if len(terms) < 2:
         return None
@@ -172,7 +172,7 @@ def _without(product: Product, shared: Counter[Atom]) -> Product:
 
 
 def _picked_last(size: Size, point: ProgramPoint) -> Written | None:
-    """An extremum of sums, where the size is a sum with one extremum in it."""
+    """A sum with one extremum as the extremum of sums."""
     found = [(atom, factor) for atom, factor in _single_atoms(size) if isinstance(atom, Maximum | Minimum)]
     if len(found) != 1:
         return None
@@ -222,7 +222,7 @@ def _atom(atom: Atom, point: ProgramPoint) -> Expr | None:
 
 
 def _best_extremum(atom: Maximum | Minimum, point: ProgramPoint) -> Written | None:
-    """The operands as they are, or what is common to all of them added behind."""
+    """The extremum of the operands, or of what differs between them, plus what is common, whichever is shorter."""
     greatest = isinstance(atom, Maximum)
     plain = _extremum(atom.operands, point, greatest=greatest)
     first, *others = map(terms_of, atom.operands)
@@ -282,7 +282,7 @@ def compared(node: Expr, point: ProgramPoint) -> Expr:
 
 
 def _decided(kind: type[Compare], gap: Size, point: ProgramPoint) -> bool | None:
-    """Whether two values that are `gap` apart always compare so, or never; None where that is not known."""
+    """Whether values `gap` apart always compare so (True) or never (False); None if unknown."""
     if kind in (GT, GE):
         return _decided(LT if kind is GT else LE, -gap, point)
     if kind is NE:
@@ -301,10 +301,10 @@ def _decided(kind: type[Compare], gap: Size, point: ProgramPoint) -> bool | None
 
 
 def _ordered_sides(kind: type[Compare], gap: Size, point: ProgramPoint) -> list[Written]:
-    """The ways to compare two sums that are `gap` apart, without what is on both sides, or common to all terms."""
+    """The ways to write an order comparison of sums `gap` apart, without common terms and factors."""
     if kind in (GT, GE):
         gap = -gap
-    # The sum of the terms is at least this, and then they are as many times the step.
+    # The comparison is: sum of the terms >= least; dividing both by the terms' common factor rounds `least` up.
     terms = {product: factor for product, factor in terms_of(gap).items() if product}
     least = int(kind in (LT, GT)) - terms_of(gap).get((), 0)
     if not terms:
@@ -325,7 +325,7 @@ def _equal_sides(kind: type[Compare], gap: Size, point: ProgramPoint) -> list[Wr
 
 
 def _comparison(kind: type[Compare], gap: Size, point: ProgramPoint, *, flips: bool) -> Written | None:
-    """`a kind b`, with `gap` from the lesser side to the greater one."""
+    """`a kind b`, where `gap` is the greater side minus the lesser."""
     more = of_terms({product: factor for product, factor in terms_of(gap).items() if factor > 0})
     less = more - gap
     if not (point.is_exact(more) and point.is_exact(less)):
@@ -373,7 +373,7 @@ def negated(node: Expr, point: ProgramPoint) -> Expr:
 
 
 def chosen(node: Expr, point: ProgramPoint) -> Expr:
-    """`tl.select(i < n, a, b)` is `a` where `i < n` holds."""
+    """`tl.select(i < n, a, b)` is `a` if `i < n` is known to hold."""
     if isinstance(node, Call):
         if node.op is not Op.IF_THEN_ELSE:
             return node

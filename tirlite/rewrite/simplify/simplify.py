@@ -23,12 +23,11 @@ from tirlite.rewrite.simplify.rules import RULES
 
 @record
 class Simplify:
-    """Writes integer expressions, comparisons and conditions shorter, by the ranges of loops, the facts of dims and the
-    conditions around; takes out branches that are never taken, loops that never run or do nothing, and loops around one
-    iteration.
+    """Simplifies integer expressions, conditions and loops by loop ranges, facts of dims, and enclosing conditions.
 
-    Nothing else changes: arithmetic on floats stays as it is, values are the same bit by bit, and what would stop the
-    kernel still does, as reads of memory that may be outside of it. Simplifying twice changes nothing.
+    Removes branches never taken, loops that never run or do nothing, and loops around a single iteration. Float
+    arithmetic stays, values are the same bit by bit, and what would stop the kernel still does, as loads that may be
+    out of bounds. Idempotent.
     """
 
     name: str = "simplify"
@@ -54,7 +53,7 @@ def simplified(root: Expr) -> Expr: ...
 
 
 def simplified(root: SeqStmt | Expr) -> SeqStmt | Expr:
-    """An expression or a block as `Simplify` would write it, where only dims tell something of its free variables."""
+    """An expression or a block as `Simplify` would write it; of its free variables only the facts of dims are known."""
     nodes = list(walk(root))
     bound = {node.var for node in nodes if isinstance(node, For | Let | LetExpr)}
     free = tuple(dict.fromkeys(node for node in nodes if isinstance(node, Var) and node not in bound))
@@ -68,9 +67,9 @@ def simplified(root: SeqStmt | Expr) -> SeqStmt | Expr:
 
 
 class _Walk:
-    """One walk over a function or an expression, with the point that it is at.
+    """A walk over a function or an expression, with the current point.
 
-    It `tells_more` where what has changed may tell of other statements: a bound, a condition, what a name stands for.
+    `tells_more`: a bound, condition or definition has changed, which may help to simplify other statements.
     """
 
     def __init__(self, point: ProgramPoint) -> None:
@@ -164,7 +163,7 @@ class _Walk:
         return (stmt.replaced(start=start, stop=stop, body=body),)
 
     def _instead(self, *stmts: Stmt) -> tuple[Stmt, ...]:
-        """What replaces another statement."""
+        """Notes the change, and returns the statements that replace another."""
         self.tells_more = True
         return stmts
 
@@ -172,7 +171,7 @@ class _Walk:
         self.tells_more = self.tells_more or not all(new is old or self._tell_the_same(new, old) for new, old in pairs)
 
     def _tell_the_same(self, one: Expr, other: Expr) -> bool:
-        """Whether nothing is known by one way to write a number or a condition that is not known by another one."""
+        """Whether two spellings of a number or condition give the same knowledge."""
         point = self._point
         if one.dtype == bool_:
             told = (([*point.implied(each, holds=holds)] for each in (one, other)) for holds in (True, False))
@@ -180,7 +179,7 @@ class _Walk:
         return one.dtype == i64 and point.size(one) == point.size(other)
 
     def _settled(self, node: Node) -> Steps[Expr]:
-        """What becomes of an expression once no further look changes it."""
+        """Simplifies an expression until it no longer changes."""
         after: Expr = yield self._expr(node)
         while after is not node:
             node, after = after, (yield self._expr(after))
@@ -207,7 +206,7 @@ class _Walk:
         return after
 
     def _guarded(self, expr: Expr) -> Steps[Expr]:
-        """An expression of which some parts are evaluated only where the first one holds, or does not."""
+        """An expression whose later operands are only evaluated if the first one holds, or does not hold."""
         first, *rest = expr.children()
         condition: Expr = yield self._expr(first)
         done = [condition]

@@ -19,16 +19,16 @@ from tirlite.rewrite.pipeline import FactsPass, Rewritten, after
 class StorageRewrite(StorageOptions, FactsPass):
     """Plans the storage of a function by a strategy of `tirlite.plan`, and rewrites its normal form (see `Normalize`).
 
-    The options are those of `StorageOptions`. With strategy `none` each allocation stays where it is. An allocation
-    that is never touched disappears under every strategy. Under `tvm` buffers are not split, and only what TVM's rule
-    takes of what is safe stands in place. With strategy `per_shape` the result takes a plan with each call as its last
-    parameter, if some size is symbolic. Where offsets are chosen, buffers of 64 bytes or more are aligned to 64 bytes;
-    to less where a capacity asks for it, and in a function that calls kernels where that saves bytes. Where only the
-    proof is missing that a plan with offsets is safe, the plan is that of `share`, and after that of `none`; what is
-    wrong for some sample of the dims is an error.
+    The options are those of `StorageOptions`. An allocation that is never accessed disappears under every strategy;
+    else `none` leaves each where it is. Under `tvm`, buffers are not split, and only pairs that TVM's rule accepts are
+    in place. With `per_shape`, the result takes a plan with each call as its last parameter, if some size is symbolic.
+    Strategies that choose offsets align buffers of 64 bytes or more to 64 bytes; to less if a capacity asks for it,
+    and, in a function that calls kernels, if that saves bytes. If a plan with offsets is safe for all samples of the
+    dims but that is not proved, the plan of `share` is used, and then that of `none`; if it fails for a sample, that is
+    an error.
 
-    Raises PlanError for an unknown strategy or memory, CapacityError where a memory is too small, KernelError where
-    virtual threads are left.
+    Raises PlanError for an unknown strategy or memory, CapacityError if a memory is too small, KernelError if virtual
+    threads are left.
     """
 
     @classmethod

@@ -48,15 +48,15 @@ class NotDouble(Message):
 class DoubleBuffer:
     """Gives each buffer under `with tl.attr(X, "double_buffer"):` two copies, used in turn by the loop inside.
 
-    The mark may also stand in the loop, around the fill of X, and X be allocated there; of loops over threads,
-    `SplitThreads` comes before. The first fill comes before the loop. Then iteration k fills the copy for iteration
-    k + 1, and works on its own one: a memory that loads by itself does so while the rest runs. In the body of the loop,
-    statements that fill X, or as much of it as is read then, come first: a last block may be shorter, and a halo be cut
-    off at the borders. The others read X, and write nothing that the fill touches. Several buffers of a loop may be
-    marked. It costs a second copy of X, and processors with caches gain nothing, so this is not a pass of the default
-    pipeline. For functions in normal form (see `Normalize`), which the result is in too.
+    The first fill comes before the loop. Iteration k then fills the copy for iteration k + 1 and works on its own one,
+    so that a memory which loads by itself does so while the rest runs. The mark may also be in the loop, around the
+    fill of X, and X be allocated there; for loops over threads, `SplitThreads` comes first. In the loop's body,
+    statements that fill X, or all of it that is read, come first (a last block may be shorter, and a halo cut off at
+    borders); the others read X and write nothing that the fill accesses. Several buffers of a loop may be marked. As it
+    costs a second copy of X, and processors with caches gain nothing, it is not in the default pipeline. For functions
+    in normal form (see `Normalize`); the result is in it too.
 
-    Raises KernelError where a marked buffer cannot be filled ahead.
+    Raises KernelError if a marked buffer cannot be filled ahead.
     """
 
     name: str = "double-buffer"
@@ -65,7 +65,7 @@ class DoubleBuffer:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         while marked := list(_marked(func)):
             inside = [each for each in marked if _loop_around(func, each) is not None]
-            # The last one has no other inside.
+            # The last mark has no other inside of it.
             func = _moved_out(func, inside[0]) if inside else Normalize()(_doubled(func, marked[-1]))
         return func
 
@@ -113,7 +113,7 @@ def _doubled(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
 
 
 def _loop_in(marked: AttrStmt, buffer: Buffer) -> tuple[For, list[Stmt], list[Stmt]]:
-    """The one loop in the block that touches the buffer, those of its statements that fill it, and the others."""
+    """The only loop in the block that accesses the buffer, its statements that fill it, and the others."""
     users = [stmt for stmt in marked.body.stmts if _touches(stmt, buffer)]
     loop = users[0] if len(users) == 1 else None
     if not isinstance(loop, For) or loop.kind is not ForKind.SERIAL:
@@ -130,7 +130,7 @@ def _loop_in(marked: AttrStmt, buffer: Buffer) -> tuple[For, list[Stmt], list[St
 
 
 def _check_uses(facts: Facts, marked: AttrStmt, loop: For, fill: Sequence[Stmt], work: Sequence[Stmt]) -> None:
-    """Raises KernelError where the fill of the next iteration cannot come before the work of this one."""
+    """Raises KernelError if the next iteration's fill cannot come before this iteration's work."""
     buffer = marked.buffer
     assert buffer is not None
     reason = None
@@ -152,23 +152,23 @@ def _check_uses(facts: Facts, marked: AttrStmt, loop: For, fill: Sequence[Stmt],
 
 
 def _counts_on(facts: Facts, loop: For) -> bool:
-    """Whether the value after the last one that the variable takes, and the distance to it, fit into i64."""
+    """Whether the variable's next value after the last one, and its distance from the start, fit into i64."""
     if abs(loop.step) == 1:
-        return True  # none is after the stop; that copies take turns holds modulo 2**64
+        return True  # that value is the stop, and the parity of a distance also holds modulo 2**64
     space = facts.space
     start, stop = space.size(loop.start), space.size(loop.stop)
     return all(map(space.is_exact, (start, stop, stop + loop.step, stop - start)))
 
 
 def _shared(fill: Sequence[Stmt], work: Sequence[Stmt], buffer: Buffer, definitions: Definitions) -> Buffer | None:
-    """Another buffer that both parts touch, one of them writing, or one that the fill writes for the next iteration."""
+    """Another buffer that both parts access and one writes, or that the fill writes for the next iteration."""
     filled = {definitions.root(node.buffer) for node in accesses_in(*fill)}
     written = (definitions.root(node.buffer) for node in accesses_in(*fill, *work) if isinstance(node, Store))
     return next((each for each in written if each is not buffer and each in filled), None)
 
 
 def _stale(facts: Facts, buffer: Buffer, loop: For) -> str | None:
-    """What may be read that the same iteration has not written; None where all uses are in the loop, and all is."""
+    """Why a read may see what the same iteration has not written; None if all uses are in the loop and it cannot."""
     space = facts.space
     found = [each for each in facts.sequence.allocations if each.buffer is buffer]
     if len(found) != 1 or any(view.source is buffer for view in space.definitions.views.values()):
@@ -191,7 +191,7 @@ def _stale(facts: Facts, buffer: Buffer, loop: For) -> str | None:
 
 
 def _region_of(loop: For, allocation: Allocation) -> Region | None:
-    """The body of a loop that holds all touches."""
+    """The body of the loop, if it contains all accesses."""
     found: Region | None = None
     for touch in allocation.touches:
         found = next((each for each in regions_around(touch.region) if each.composite is loop), None)
@@ -201,7 +201,7 @@ def _region_of(loop: For, allocation: Allocation) -> Region | None:
 
 
 def _turn(loop: For) -> Expr:
-    """How many iterations lie behind."""
+    """The number of iterations already done."""
     distance = Sub(loop.var, loop.start)
     return simplified(distance if loop.step == 1 else FloorDiv(distance, const(loop.step, i64)))
 
@@ -209,8 +209,8 @@ def _turn(loop: For) -> Expr:
 def _filling(
     fill: Sequence[Stmt], pair: Buffer, buffer: Buffer, loop: For, value: Expr, copy: Expr
 ) -> tuple[Stmt, ...]:
-    """The fill for the iteration at `value`, into a copy."""
-    # What the work uses keeps its variables; the copies get their own.
+    """The fill for the iteration `value`, of this copy."""
+    # Lets that the work uses keep their variables; those of the fill get new ones.
     own = {stmt.var: Var(stmt.var.name, stmt.var.dtype) for stmt in fill if isinstance(stmt, Let)}
     stmts = simplified(substitute(SeqStmt(tuple(fill)), {loop.var: value, **own})).stmts
     copies = [stmt.replaced(var=own[stmt.var]) if isinstance(stmt, Let) else stmt for stmt in stmts]
@@ -235,7 +235,7 @@ def _writes(stmt: Stmt, buffer: Buffer) -> bool:
 
 
 def _loop_around(func: PrimFunc, marked: AttrStmt) -> For | None:
-    """The loop that has `marked` in its body; None where there is none, or `marked` holds the loop that it is about."""
+    """The loop with `marked` in its body; None if there is none, or `marked` contains the loop that uses the copies."""
     if _holds_the_loop(func, marked):
         return None
     return next((each for each in statements_of(func.body, For) if marked in each.body.stmts), None)
@@ -253,7 +253,7 @@ def _accesses_in(node: Node, marked: AttrStmt) -> int:
 
 
 def _is_resized(loop: For, marked: AttrStmt) -> bool:
-    """Whether the size of the buffer may change from iteration to iteration."""
+    """Whether the size of the buffer may change between iterations."""
     assert marked.buffer is not None
     inside = defined_in(loop)
     nodes = [*walk(*marked.buffer.shape)]
@@ -261,7 +261,7 @@ def _is_resized(loop: For, marked: AttrStmt) -> bool:
 
 
 def _marked_around(func: PrimFunc, marked: AttrStmt, loop: For) -> PrimFunc:
-    """`func` with `marked` around `loop` and not in it, and the Allocate of its buffer, if it is in it, before that."""
+    """`func` with `marked` moved around `loop`, and before that the Allocate of its buffer, if the loop contains it."""
     allocates = [each for each in loop.body.stmts if isinstance(each, Allocate) and each.buffer is marked.buffer]
     body = loop.replaced(body=SeqStmt(tuple(_unmarked(loop, allocates, marked))))
     around = *allocates, marked.replaced(body=SeqStmt((body,)))

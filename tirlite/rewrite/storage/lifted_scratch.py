@@ -23,14 +23,14 @@ from tirlite.record import record, replace
 from tirlite.rewrite.fit_callees import fit_callees
 from tirlite.rewrite.pipeline import Pass, after
 
-# Scratch of constant size up to here stays where it is, on the stack.
+# Scratch of constant size up to this stays on the callee's stack.
 SMALL_BYTES = 1024
 
 
 def with_callees_lowered(
     func: PrimFunc, passes: Sequence[Pass], observers: Sequence[Callable[[PrimFunc], object]] = ()
 ) -> PrimFunc:
-    """`func` with `passes` run on each function that is called, callees first, and their scratch allocated by it."""
+    """`func` after `passes` on each of its callees, callees first, with their scratch allocated by `func`."""
     func = fit_callees(func)
     lowered: dict[Function, _Lowered] = {}
     for callee in callees(func):
@@ -46,7 +46,7 @@ def with_callees_lowered(
 
 @record
 class _Lowered:
-    """A function as it is, and as one that is given its `scratch` as its last parameters."""
+    """A lowered function: as it is (`plain`), and with its `scratch` as its last parameters (`lifted`)."""
 
     plain: PrimFunc
     lifted: PrimFunc
@@ -69,7 +69,7 @@ def _lifted(func: PrimFunc) -> _Lowered:
 
 
 def _may_move(buffer: Buffer) -> bool:
-    """Whether a caller can allocate it as well: memory that all see alike, and more than a little of it."""
+    """Whether a caller can allocate the buffer: ordinary or tagged memory, larger than a little."""
     scope = StorageScope.parse(buffer.scope)
     if buffer.volatile or buffer.dtype.code is TypeCode.HANDLE or not (scope.is_special or scope.rank is Rank.GLOBAL):
         return False
@@ -78,7 +78,7 @@ def _may_move(buffer: Buffer) -> bool:
 
 
 def _is_known(buffer: Buffer, known: set[Var]) -> bool:
-    """Whether its size follows from the dims and scalar parameters."""
+    """Whether the buffer's size only depends on dims and scalar parameters."""
     parts = [*walk(*buffer.shape)]
     return all(part in known if isinstance(part, Var) else not _computes(part) for part in parts)
 
@@ -88,7 +88,7 @@ def _computes(part: object) -> bool:
 
 
 def _with_scratch(func: PrimFunc, lowered: Mapping[Function, _Lowered]) -> PrimFunc:
-    """`func` with lowered functions in its calls, and their scratch allocated in front of these."""
+    """`func` with calls of lowered functions, and their scratch allocated before these."""
 
     def call(node: KernelCall) -> Stmt | tuple[Stmt, ...]:
         callee = lowered[node.callee]
@@ -103,7 +103,7 @@ def _with_scratch(func: PrimFunc, lowered: Mapping[Function, _Lowered]) -> PrimF
 
 
 def _shapes(call: KernelCall, scratch: tuple[Buffer, ...]) -> list[tuple[Expr, ...]] | None:
-    """The shapes of the scratch in terms of the caller; None where they depend on what may have changed meanwhile."""
+    """The shapes of the scratch in terms of the caller; None if they depend on memory, which may have changed."""
     images = dict(call.scalars()) | call.callee.dims_at(dict(call.buffers()))
     shapes = [tuple(substitute(extent, images) for extent in buffer.shape) for buffer in scratch]
     computed = any(_computes(part) for shape in shapes for part in walk(*shape))

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from tirlite.analysis import StorageFault
     from tirlite.rewrite.storage.shape_rewrite import Declarations
 
-# Strategies that give each slot an allocation of its own, and so need no alignment beyond the natural one.
+# Strategies with an allocation per slot, which need only natural alignment.
 _WHOLE_SLOTS = ("none", "tvm", "share")
-# Strategies that give up lines where that saves bytes.
+# Strategies that give up alignment to cache lines if that saves bytes.
 _FREE = ("auto", "pack", "exact")
-# Strategies that take the buffers as they are.
+# Strategies that do not split buffers.
 _AS_GIVEN = ("none", "tvm")
 
-# What most programs are made of, and what no statement stands in.
+# The most frequent statements, which contain no others.
 _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 
 _Planned: TypeAlias = tuple[Facts, StorageProblem, Plan]
@@ -69,7 +69,7 @@ class UnsafeRewrite(Message):
 
 
 def rewritten(facts: Facts, chosen: StorageOptions) -> Rewritten:
-    """A function in normal form, rewritten as `StorageRewrite` says. Raises what that raises."""
+    """A function in normal form, rewritten as `StorageRewrite` says, with its errors."""
     by_shape = _by_shape(chosen, facts) if chosen.strategy == "per_shape" else None
     if by_shape is not None:
         return by_shape
@@ -83,7 +83,7 @@ def rewritten(facts: Facts, chosen: StorageOptions) -> Rewritten:
 
 
 def _merged(given: Facts, chosen: StorageOptions) -> Rewritten | Doubt:
-    """What one strategy makes of a function, unless the proof is missing that this is safe."""
+    """The function rewritten under one strategy, or the doubt if its safety is not proved."""
     facts, found, plan = _planned(chosen, given)
     func, merge = facts.func, chosen.strategy != "none"
     result = _Merger(func, found, plan).rewrite() if merge else _without(func, found.dead)
@@ -97,9 +97,9 @@ def _merged(given: Facts, chosen: StorageOptions) -> Rewritten | Doubt:
 
 
 def _by_shape(chosen: StorageOptions, facts: Facts) -> Rewritten | None:
-    """The function with a parameter for the plan of each call; only memories of constant sizes are planned here.
+    """The function with a parameter for each call's plan; only memories of constant sizes are planned here.
 
-    None where all sizes are constant.
+    None if all sizes are constant.
     """
     found = _found(chosen, facts)
     if not found.problem.dims:
@@ -130,7 +130,7 @@ def _by_shape(chosen: StorageOptions, facts: Facts) -> Rewritten | None:
 
 
 def _planned(chosen: StorageOptions, facts: Facts) -> _Planned:
-    """The function to be rewritten, as it is or with its webs split: whichever takes less, its problem and plan."""
+    """The function, its problem and its plan: as it is or with its webs split, whichever takes less."""
     split = facts if not chosen.webs or chosen.strategy in _AS_GIVEN else after(SplitWebs(), facts)
     if split is facts:
         return _plan_of(chosen, facts)
@@ -145,14 +145,14 @@ def _planned(chosen: StorageOptions, facts: Facts) -> _Planned:
 
 
 def _is_less(first: _Planned, second: _Planned) -> bool:
-    """Whether the one takes no more bytes at any values of the dims, and not always as many."""
+    """Whether one plan takes at most as many bytes as the other for all values of the dims, and not always as many."""
     one, other = first[2].total, second[2].total
-    # Not `prove_lt`: where a dim may be 0, both may be.
+    # Not `prove_lt`, which fails if both are 0 for a dim of 0.
     return is_at_most(one, other) and not is_at_most(other, one)
 
 
 def _is_less_in_slots(chosen: StorageOptions, facts: Facts, split: Facts, parts: _Planned, whole: _Planned) -> bool:
-    """Whether offsets leave it open which takes less, and `share` splits, of which no plan may take more."""
+    """Whether offsets do not decide which takes less, but `share` does with split webs: no plan may take more."""
     if is_at_most(whole[2].total, parts[2].total):
         return False
     slots = replace(chosen, strategy="share", capacity=None)
@@ -175,7 +175,7 @@ def _plan_of(chosen: StorageOptions, facts: Facts) -> _Planned:
 
 
 def _within(chosen: StorageOptions, capacity: int, facts: Facts, found: StorageProblem, plan: Plan) -> _Planned:
-    """The plan, if it fits, or one that is made to fit, with less alignment if need be."""
+    """The plan if it fits the capacity, or one made to fit, with less alignment if necessary."""
     limited = found.with_capacity(capacity)
     try:
         return facts, limited, solve(limited.problem, lambda problem: replace(plan, problem=problem))
@@ -199,7 +199,7 @@ def _solved(chosen: StorageOptions, found: StorageProblem) -> Plan:
 def _found(chosen: StorageOptions, facts: Facts) -> StorageProblem:
     lines, in_place = chosen.strategy not in _WHOLE_SLOTS, chosen.in_place and chosen.strategy != "none"
     if chosen.strategy == "per_shape" and calls_in(facts.func.body):
-        # Lines are taken shape by shape, where they cost no bytes; see `weaker_problems` for why only here.
+        # Cache lines are used for each shape if they cost no bytes; see `weaker_problems` for why only here.
         lines = False
     found = storage_problem(facts, chosen.target, lines=lines, in_place=in_place, exact_dtype=chosen.exact_dtype)
     if chosen.strategy != "tvm" or not found.problem.in_place:
@@ -226,7 +226,7 @@ def _unsafe(fault: StorageFault, func: PrimFunc, strategy: str) -> UnsafeRewrite
 
 
 def _without(func: PrimFunc, dead: frozenset[Buffer]) -> PrimFunc:
-    """`func` without the declarations of buffers that nothing touches."""
+    """`func` without the declarations of buffers that are never accessed."""
     dropped = set(dead)
 
     def allocate(node: Allocate) -> Node | tuple[Stmt, ...]:
@@ -242,7 +242,7 @@ def _without(func: PrimFunc, dead: frozenset[Buffer]) -> PrimFunc:
 
 
 def _repeated(func: PrimFunc) -> set[Buffer]:
-    """The buffers that are allocated within a loop that repeats their allocation, as parallel ones do not."""
+    """The buffers allocated in a loop that repeats the allocation, unlike a parallel one."""
     found: set[Buffer] = set()
     stack: list[tuple[Stmt, bool]] = [(func.body, False)]
     while stack:
@@ -262,7 +262,7 @@ def _repeated(func: PrimFunc) -> set[Buffer]:
 
 
 class _Merger:
-    """One rewrite: the allocation of each pool, and the view of each buffer."""
+    """One rewrite: makes the allocation of each pool and the view of each buffer."""
 
     def __init__(self, func: PrimFunc, found: StorageProblem, plan: Plan) -> None:
         self.func = func
@@ -277,7 +277,7 @@ class _Merger:
 
     @cached_property
     def names(self) -> UniqueNames:
-        """The names that the function has taken, and those of the arenas."""
+        """The names used in the function, and those given to arenas."""
         body = self.func.body
         loops = [each.var for each in statements_of(body, For)]
         lets = [each.var for each in statements_of(body, Let)]
@@ -285,11 +285,11 @@ class _Merger:
         return UniqueNames(each.name for each in (*self.entry_variables, *self.found.spans, *loops, *lets, *views))
 
     def fresh(self, wish: str) -> str:
-        """A name like `wish`, which nothing in the function has."""
+        """An unused name like `wish`."""
         return self.names.unique(wish)
 
     def rewrite(self, by_shape: Declarations | None = None) -> PrimFunc:
-        """The function with the pools of the plan, and with what is declared besides."""
+        """The function with the pools of the plan, and with the declarations by shape."""
         if by_shape is not None:
             self.views.update(by_shape.views)
             for loop, arena in by_shape.arenas:
@@ -302,7 +302,7 @@ class _Merger:
         return result.replaced(body=SeqStmt((*top, result.body), span=result.body.span)) if top else result
 
     def arenas(self) -> Iterable[tuple[str, ...]]:
-        """The pools of the plan that make one allocation together: all of one tagged memory, else each by itself."""
+        """The pools that share an allocation: all of one tagged memory together, every other by itself."""
         tagged: dict[str, list[str]] = {}
         for name, region in self.plan.pools.items():
             if StorageScope.parse(region.scope).is_special:
@@ -312,7 +312,7 @@ class _Merger:
         yield from map(tuple, tagged.values())
 
     def merge(self, pools: tuple[str, ...]) -> None:
-        """Declare the allocation of some pools of the plan, one after the other, and the views of who lives there."""
+        """Declares an allocation for some pools of the plan, in order, and the views of the buffers in it."""
         members: list[tuple[Buffer, Size]] = []
         lifetimes, placements = self.found.lifetimes, self.plan.placements
         end: Size = 0
@@ -335,10 +335,10 @@ class _Merger:
         return View(buffer, storage, self.offsets[offset], fresh=True, span=self.found.spans[buffer])
 
     def storage(self, members: list[tuple[Buffer, Size]], size: Size, align: int) -> Buffer:
-        """The buffer of `size` bytes in which the members live at their offsets.
+        """The buffer of `size` bytes that contains the members at their offsets.
 
-        It is the first of them, where all are alike, and no loop declares it anew; else it has a name of its own, one
-        axis, and the element type of the widest among them.
+        That is the first member if all are alike and no loop declares it again; else a new one with one axis and the
+        widest element type among them.
         """
         first = members[0][0]
         shape = self.extents_of(first)
@@ -352,7 +352,7 @@ class _Merger:
                 widest = self.wider(widest, buffer.dtype)
             if buffer.alignment > alignment:
                 alignment = buffer.alignment
-        # An allocation is aligned to its elements as it is, to the power of two that their bytes divide into.
+        # By default, an allocation is aligned to the largest power of two that divides its element size.
         if align > widest.bytes & -widest.bytes:
             alignment = max(alignment, align)
         if alike and alignment == first.alignment and self.can_move(first) and first not in self.repeated:
@@ -366,12 +366,12 @@ class _Merger:
         return tuple([self.extents.size(extent) for extent in buffer.shape])
 
     def wider(self, one: DType, other: DType) -> DType:
-        """The type with more lanes, and of these the one with more bytes, or under `tvm` the first."""
+        """The type with more lanes; among equals the one with more bytes, or under `tvm` the first."""
         by_lanes = self.plan.strategy == "tvm"
         return max(one, other, key=lambda dtype: (dtype.lanes, 0 if by_lanes else dtype.bytes))
 
     def can_move(self, buffer: Buffer) -> bool:
-        """Whether its shape can be evaluated at the top of the function as it is written."""
+        """Whether the buffer's shape can be evaluated at the top of the function."""
         unknown = [extent for extent in buffer.shape if type(extent) is not IntImm]
         return not unknown or all(node in self.entry_variables for node in variables_in(*unknown))
 

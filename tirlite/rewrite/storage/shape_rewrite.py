@@ -18,34 +18,34 @@ from tirlite.rewrite.storage.storage_problem import LINE_BYTES, StorageProblem, 
 
 @record
 class ByShape:
-    """Plans that are made at each call with a new shape. `variables` are those whose values `plans.dims` stand for."""
+    """Makes plans at each call with a new shape. `variables` are the variables of `plans.dims`."""
 
     plans: PerShape
     variables: tuple[Var, ...]
 
     @classmethod
     def of(cls, found: StorageProblem, budget: int | None, engine: Engine | None = None) -> ByShape:
-        """The plans of a function's problem. What need not lie at cache lines does, where that costs no bytes."""
+        """The plans for a function's problem, aligned to cache lines where that costs no bytes."""
         plans = PerShape(found.problem, budget, engine, line=LINE_BYTES)
         return cls(plans, tuple(found.extents.variables[dim] for dim in plans.dims))
 
 
 @record
 class Declarations:
-    """The parameter, each arena with the loop that it is attached to, and what replaces the Allocate of each buffer."""
+    """The parameter, each arena with the loop that it is attached to, and the view that replaces each Allocate."""
 
     plan: Buffer
     arenas: tuple[tuple[Var | None, Allocate], ...]
     views: Mapping[Buffer, View]
 
     def wrapped(self, func: PrimFunc, plans: PerShape) -> PrimFunc:
-        """`func`, with these declarations in it, as a function that takes a plan."""
+        """`func`, which contains these declarations, as a function that takes a plan."""
         body = AttrStmt(AttrKey.DISJOINT, func.body, self.plan, plans.conditions.rows, span=func.body.span)
         return func.replaced(params=(*func.params, self.plan), defaults=(), body=SeqStmt((body,), span=func.body.span))
 
 
 def declarations(found: StorageProblem, plans: PerShape, fresh: Callable[[str], str]) -> Declarations:
-    """What stands for the entries of the plans; `fresh` gives a name like a wish that nothing in the function has."""
+    """The declarations for the entries of the plans; `fresh` makes an unused name."""
     entries = len(plans.sizes)
     plan = Buffer(fresh("plan"), i64, (const(entries, i64),))
     members: list[list[tuple[str, Lifetime]]] = [[] for _ in plans.arenas]

@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 class SplitWebs(FactsPass):
     """Splits buffers that are overwritten as a whole, so that each lifetime can be planned by itself.
 
-    Where no value that was written before a statement is read after it, since that statement writes all elements first,
-    in loops of its own or by a call of a function that does so, the buffer goes on as another one of the same name,
-    type and shape, in the innermost body that holds all of its uses. Buffers that the planner leaves alone, that are
-    volatile or opaque, or that an attribute is about stay as they are, and those whose parts would live at the same
-    time. For functions in normal form (see `Normalize`).
+    If a statement writes all elements, in loops of its own or by a call, before any is read again, the buffer continues
+    as another one of the same name, type and shape, in the innermost body with all its uses. Buffers stay if the
+    planner leaves them alone, if they are volatile, opaque or have an attribute, and if their parts would be live at
+    the same time. For functions in normal form (see `Normalize`).
     """
 
     def rewritten(self, facts: Facts) -> PrimFunc:
@@ -56,7 +55,7 @@ class SplitWebs(FactsPass):
 
 
 def _is_reused(allocation: Allocation) -> bool:
-    """Whether something is written after something was read: else there is one web."""
+    """Whether something is written after something was read; otherwise there is only one web."""
     first: int | None = None
     for touch in allocation.touches:
         if first is None:
@@ -84,7 +83,7 @@ def _may_split(allocation: Allocation, facts: Facts) -> bool:
 
 
 def _views(definitions: Definitions) -> dict[Buffer, dict[Buffer, Buffer]]:
-    """For each buffer with views, these, each with the one that is made of the buffer itself."""
+    """For each buffer with views, a map from these to the view made directly of the buffer."""
     found: dict[Buffer, dict[Buffer, Buffer]] = {}
     for view in definitions.views:
         last = definitions.path(view)[-1]
@@ -93,23 +92,23 @@ def _views(definitions: Definitions) -> dict[Buffer, dict[Buffer, Buffer]]:
 
 
 def _take_turns(buffer: Buffer, webs: Sequence[Web]) -> bool:
-    """Whether no two webs live at the same time, so that no plan needs more for them than for the whole."""
+    """Whether no two webs are live at the same time, so that they never need more storage than the whole."""
     parts = LinearSequence((), tuple(Allocation(buffer, web.home, touches=web.touches) for web in webs))
     spans = sorted(span for lifetime in lifetimes_of(parts) for span in lifetime.live)
     return all(before[1] <= after[0] for before, after in pairwise(spans))
 
 
 class _Splits:
-    """The buffers to be split, and what becomes of each of their uses."""
+    """The buffers to split, and the replacement for each of their uses."""
 
     def __init__(self) -> None:
         self.uses: dict[tuple[Node, Buffer], Buffer] = {}  # by Load, Store or KernelCall, and the allocation
-        self.sources: dict[Buffer, Buffer] = {}  # of views that are made of a split allocation
-        self.beside: dict[Buffer, list[Buffer]] = {}  # by the allocation: what is allocated in its place
-        self.inside: dict[tuple[Stmt, bool], list[Buffer]] = {}  # by composite, and whether it is its else branch
-        self.pending: list[Buffer | None] = []  # for each Load and Store on the way down, its new buffer
-        self.called: list[KernelCall] = []  # for each call on the way down, what it was
-        self.opened: list[Stmt] = []  # for each composite on the way down, what it was
+        self.sources: dict[Buffer, Buffer] = {}  # the new source of each view of a split allocation
+        self.beside: dict[Buffer, list[Buffer]] = {}  # by allocation, those in its place
+        self.inside: dict[tuple[Stmt, bool], list[Buffer]] = {}  # by composite, and whether in its else branch
+        self.pending: list[Buffer | None] = []  # the new buffer of each access being rewritten
+        self.called: list[KernelCall] = []  # the original of each call being rewritten
+        self.opened: list[Stmt] = []  # the original of each composite being rewritten
 
     def add(self, allocation: Allocation, webs: Sequence[Web], views: dict[Buffer, Buffer]) -> None:
         original = allocation.buffer

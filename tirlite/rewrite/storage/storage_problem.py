@@ -27,11 +27,11 @@ from tirlite.target import MemoryInfo, Target
 if TYPE_CHECKING:
     from tirlite.analysis import InPlaceProof
 
-# A constant-size buffer this small is left to the registers.
+# A constant-size buffer up to this size is left to registers.
 REGISTER_BYTES = 4
 
 
-# Where offsets are free, what is at least this large starts at a multiple of it: a cache line.
+# A cache line: if offsets are chosen, buffers of at least this size are aligned to it.
 LINE_BYTES = 64
 
 
@@ -51,10 +51,10 @@ class UnboundedInTaggedMemory(PlanMessage):
 
 @record
 class StorageProblem:
-    """The problem, the lifetime behind each request by its id, and the allocations outside it with the reason why.
+    """The problem, the lifetime of each request by its id, and the allocations left out, with reasons in `kept`.
 
-    `dead` are those that nothing touches. `in_place` are the proofs for all pairs that might stand in one place, the
-    refused ones too. `extents` are the function's, `spans` the places of its allocations.
+    `dead` are allocations that are never accessed, `in_place` the proofs for all pairs that might be in place, refused
+    ones included, `extents` those of the function, `spans` the source places of its allocations.
     """
 
     problem: Problem
@@ -66,14 +66,14 @@ class StorageProblem:
     spans: Mapping[Buffer, Span | None]
 
     def with_pairs(self, proofs: Iterable[InPlaceProof]) -> StorageProblem:
-        """The same, with those candidates in place that are among `proofs`."""
+        """The problem with only the in-place candidates among `proofs`."""
         named = {name: lifetime.buffer for name, lifetime in self.lifetimes.items()}
         taken = {(proof.destination, proof.source) for proof in proofs}
         pairs = tuple(pair for pair in self.problem.in_place if (named[pair[0]], named[pair[1]]) in taken)
         return replace(self, problem=replace(self.problem, in_place=pairs))
 
     def with_capacity(self, capacity: int) -> StorageProblem:
-        """The same, with this many bytes in each ordinary memory."""
+        """The problem with this many bytes in each ordinary memory."""
         pools = (p if p.capacity is not None else replace(p, capacity=capacity) for p in self.problem.pools)
         return replace(self, problem=replace(self.problem, pools=tuple(pools)))
 
@@ -89,11 +89,12 @@ def storage_problem(
 ) -> StorageProblem:
     """The storage problem of a function in normal form (see `Normalize`).
 
-    Memories are pairs of a scope and the loop that its allocations are attached to: buffers of different memories never
-    share. Where that loop is run by the target's workers, or stands in one that is, there are as many copies. With
-    `lines`, buffers of 64 bytes or more are aligned to 64 bytes, for strategies that choose offsets. With `in_place`,
-    pairs that are proved to be safe in one place are candidates of the problem. With `exact_dtype` a memory holds one
-    element type, lanes included; not so tagged memory, which is one allocation anyway.
+    A memory is a pair of a scope and the loop that allocations are attached to; buffers in different memories never
+    share. If that loop is distributed over workers, or is in one that is, there are as many copies. `lines` aligns
+    buffers of 64 bytes or more to 64 bytes, for strategies that choose offsets. `in_place` adds the pairs that are
+    proved safe in place as candidates. `exact_dtype` gives each element type, lanes included, a memory of its own,
+    except in tagged memory.
+
     Raises PlanError for tagged memory that `target` does not describe, and for a size there without a constant bound.
     """
     func, most = facts.func, MostBytes(facts)
@@ -133,7 +134,7 @@ def storage_problem(
 
 
 def _most_bytes(most: MostBytes, buffer: Buffer, span: Span | None) -> Size | None:
-    """What the buffer never exceeds, if that is known. Raises KernelError, with its place, where that is too long."""
+    """The upper bound of a buffer's size, if known. Raises KernelError, with the buffer's place, if it is too long."""
     try:
         return most.of(buffer)
     except KernelError as error:
@@ -143,7 +144,7 @@ def _most_bytes(most: MostBytes, buffer: Buffer, span: Span | None) -> Size | No
 def _pairs(
     proofs: Iterable[InPlaceProof], names: Mapping[Buffer, str], *, exact_dtype: bool
 ) -> tuple[tuple[tuple[str, str], ...], dict[tuple[str, str], object]]:
-    """The pairs that may be taken in place, and what stands against the others, by the names of requests."""
+    """The pairs that may be in place, and the obstacles of the others, by names of requests."""
     pairs: list[tuple[str, str]] = []
     refusals: dict[tuple[str, str], object] = {}
     for proof in proofs:
@@ -174,7 +175,7 @@ def _request(name: str, lifetime: Lifetime, size: Size | None, memories: _Memori
 
 
 def left_alone(buffer: Buffer, size: Size | None) -> str | None:
-    """Why the allocation is none of the planner's business, or None."""
+    """Why the planner leaves an allocation alone, or None if it does not."""
     scope = StorageScope.parse(buffer.scope)
     if scope.is_special:
         return None
@@ -190,7 +191,7 @@ def left_alone(buffer: Buffer, size: Size | None) -> str | None:
 
 
 class _Memories:
-    """The memories met: a scope at the top of the function, or inside one parallel or thread-bound loop."""
+    """The memories found so far: a scope at the top of the function, or inside of a parallel or thread-bound loop."""
 
     def __init__(
         self,
@@ -205,18 +206,18 @@ class _Memories:
         self.exact_dtype = exact_dtype
         self.met: dict[tuple[str, Var | None, DType | None], Pool] = {}
         self.special: dict[str, bool] = {}
-        # Of each scope, type, alignment and loop: most buffers are of one of a few.
+        # By scope, type, alignment and loop; most buffers share one of few keys.
         self.known: dict[tuple[str, str, int, Region | None], tuple[int, tuple[str], str]] = {}
 
     def info(self, buffer: Buffer) -> MemoryInfo | None:
-        """What the target says of the buffer's memory; None for ordinary memory."""
+        """The target's description of the buffer's memory; None for ordinary memory."""
         scope = buffer.scope
         if scope not in self.special:
             self.special[scope] = StorageScope.parse(scope).is_special
         return self.target.memory(buffer.name, scope, self.spans[buffer]) if self.special[scope] else None
 
     def terms(self, lifetime: Lifetime) -> tuple[int, tuple[str], str]:
-        """The alignment of a buffer, the names of the memories that it may live in, and that of its element type."""
+        """The alignment of a buffer, the names of the memories that it may be in, and the name of its element type."""
         buffer = lifetime.buffer
         key = buffer.scope, buffer.dtype.name, buffer.alignment, lifetime.attach
         found = self.known.get(key)
@@ -225,7 +226,7 @@ class _Memories:
         return found
 
     def of(self, lifetime: Lifetime) -> str:
-        """The name of the memory that a buffer lives in."""
+        """The name of the memory that a buffer is in."""
         buffer, loop = lifetime.buffer, attach_loop(lifetime.attach)
         scope = buffer.scope
         dtype = buffer.dtype if self.exact_dtype and not StorageScope.parse(scope).is_special else None
@@ -242,7 +243,7 @@ class _Memories:
         return pool.name
 
     def copies(self, attach: Region | None) -> int:
-        """How many workers have a copy each of what is attached there."""
+        """The number of workers that have a copy of what is attached here."""
         loops = (region.composite for region in regions_around(attach) if isinstance(region.composite, For))
         return next((self.distributed[loop] for loop in loops if loop in self.distributed), 1)
 
@@ -259,10 +260,10 @@ def attach_loop(region: Region | None) -> Var | None:
 
 
 def weaker_problems(func: PrimFunc, found: StorageProblem, *, at_any_price: bool = False) -> Iterator[StorageProblem]:
-    """The problem with the largest alignment below a line that divides all sizes, then with that of elements alone.
+    """The problem with weaker alignments: the largest below a line that divides all sizes, then that of elements.
 
-    None where no buffer is aligned to a line that could be aligned to less, or where `func` calls no kernels; but
-    `at_any_price`, where loops of its own give up lines too.
+    Nothing if no buffer is aligned to a line needlessly, or `func` calls no kernels; `at_any_price`, loops of its own
+    give up lines too.
     """
     if not (at_any_price or calls_in(func.body)):
         return
@@ -275,12 +276,12 @@ def weaker_problems(func: PrimFunc, found: StorageProblem, *, at_any_price: bool
             yield _with_alignment(found, lined, align)
 
 
-# Values of the dims at which plans are compared, beside the samples.
+# The number of random values of the dims at which plans are compared, beside the samples.
 _DRAWN = 40
 
 
 def is_smaller(plan: Plan, other: Plan) -> bool:
-    """Whether `plan` takes fewer bytes than `other` at some of many values of the dims, and more at none of them."""
+    """Whether `plan` takes fewer bytes than `other` at some of many values of the dims, and more at none."""
     dims = plan.problem.dims
     bindings = (*samples(dims, 2), *samples(dims, 2, 1), *drawn(dims, _DRAWN))
     pairs = [(evaluate(plan.total, each), evaluate(other.total, each)) for each in bindings]

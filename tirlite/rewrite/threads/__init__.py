@@ -33,7 +33,7 @@ class VirtualThreadsLeft(Message):
 
 
 def without_virtual(facts: Facts, *, windows: bool) -> PrimFunc:
-    """The function without virtual threads, see `InjectVirtualThreads`."""
+    """The function with its virtual threads interleaved, see `InjectVirtualThreads`."""
     func = facts.func
     if not any(thread_role(loop) is ThreadRole.VIRTUAL for loop in statements_of(func.body, For)):
         return func
@@ -42,7 +42,7 @@ def without_virtual(facts: Facts, *, windows: bool) -> PrimFunc:
 
 
 class Division:
-    """The walk that divides the outermost loops over threads of one role; `depth` loops of it are open."""
+    """A walk that divides the outermost loops over threads of one role; `depth` counts such loops around."""
 
     def __init__(self, role: ThreadRole, *, windows: bool) -> None:
         self.role = role
@@ -72,14 +72,14 @@ class Division:
 
 
 def demand_injected(func: PrimFunc, pass_name: str) -> None:
-    """Raises KernelError where virtual threads are left in `func`."""
+    """Raises KernelError if virtual threads are left in `func`."""
     for loop in statements_of(func.body, For):
         if thread_role(loop) is ThreadRole.VIRTUAL:
             raise VirtualThreadsLeft(pass_name, loop.thread_tag, span=loop.span).error()
 
 
 def without_threads(facts: Facts, *, windows: bool) -> PrimFunc:
-    """The function without loops that are bound to threads, see `SplitThreads`."""
+    """The function without thread-bound loops, see `SplitThreads`."""
     func = facts.func
     found = statements_of(func.body, For, Evaluate)
     if not any(thread_role(stmt) is not None or is_barrier(stmt) for stmt in found):
@@ -90,7 +90,7 @@ def without_threads(facts: Facts, *, windows: bool) -> PrimFunc:
 
 
 class _Splitter(Division):
-    """Makes loops over blocks parallel on the way, and leaves out barriers at which no thread waits."""
+    """A division that also makes loops over blocks parallel, and removes barriers outside of threads."""
 
     def rules(self) -> dict[type[Node], Rule]:
         return {**super().rules(), Evaluate: self.evaluate}

@@ -32,7 +32,7 @@ from tirlite.plan import Rank, StorageScope
 from tirlite.record import record, replace
 from tirlite.rewrite.threads.phases import Around, Item, Phase, Phases, is_plain, items_in_order
 
-# What is computed once more instead of kept: this many nodes, those of the variables that it is made of included.
+# Values of at most this many nodes, those of their variables included, are recomputed instead of kept.
 _CHEAP = 24
 
 
@@ -53,7 +53,7 @@ Declaration: TypeAlias = Allocate | View | Let
 
 @record(eq=False)
 class Declared:
-    """Where a name is declared: its phase, and its number among all declarations."""
+    """Where a name is declared: the phase, the statement, and its number among all declarations."""
 
     phase: Phase
     stmt: Declaration
@@ -62,7 +62,7 @@ class Declared:
 
 @record(eq=False)
 class Copies:
-    """Storage with a copy for each thread of `axes`. `is_window` says that the buffer becomes a view of its part."""
+    """Storage with a copy for each thread of `axes`; if `is_window`, the buffer becomes a view of its part."""
 
     storage: Buffer
     axes: tuple[For, ...]
@@ -71,11 +71,12 @@ class Copies:
 
 @record(frozen=False, eq=False)
 class Names:
-    """What happens to names.
+    """How names are declared in the phases.
 
-    `needs` are the declarations from other phases that a phase needs, in order; `copies` is the storage of buffers and
-    variables that outlive their phase; `shared` are the buffers that a phase declares for all threads together. Copies
-    become windows where something needs one, and with `prefers_windows` wherever they can.
+    `needs`: the declarations from other phases that a phase needs, in order.
+    `copies`: the storage of buffers and variables that outlive their phase.
+    `shared`: the buffers that a phase declares for all threads together.
+    `windows`: buffers that need to become windows; with `prefers_windows` all that can do.
     """
 
     phases: Phases
@@ -88,7 +89,7 @@ class Names:
     cheap: dict[Var, int] = field(default_factory=dict)
 
     def settle(self, items: Iterable[Item]) -> None:
-        """Raises KernelError for what has no common size."""
+        """Decides the declarations of all names. Raises KernelError for a buffer whose size differs between threads."""
         every = list(items_in_order(items))
         for item in every:
             if isinstance(item, Phase):
@@ -117,9 +118,9 @@ class Names:
             self.windows.update(node.buffer for node in walk(stmt) if isinstance(node, BufferRef))
 
     def _demand_size(self, stmt: Allocate | View, why: str, *, is_copied: bool) -> None:
-        """What `stmt` declares has one size for all threads, which is known where the threads begin.
+        """Raises KernelError unless what `stmt` declares has one size for all threads, known before them.
 
-        With `is_copied` the size is asked for once more, in other phases.
+        With `is_copied`, the size is also evaluated in other phases, so it must not be read from memory.
         """
         shape = stmt.buffer.shape
         cause = self.phases.uniform.cause(*shape)
@@ -129,7 +130,7 @@ class Names:
             raise ThreadDependentSize(stmt.buffer.name, cause, why, span=stmt.span).error()
 
     def _share(self, phase: Phase, stmt: Allocate) -> None:
-        """Let `stmt`, somewhere in `phase`, stand before it, once for all threads."""
+        """Moves `stmt`, somewhere in `phase`, before the phase, once for all threads."""
         stands_open = stmt in phase.stmts
         why = "all threads share it"
         self._demand_size(stmt, why, is_copied=not stands_open)
@@ -140,7 +141,7 @@ class Names:
         self.shared.setdefault(phase, []).append(stmt)
 
     def _settle_phase(self, phase: Phase) -> None:
-        """Find all that `phase` needs of others, and what these need."""
+        """Finds all that `phase` needs of other phases, directly or indirectly."""
         needed: dict[Name, Declared] = {}
         todo = [name for stmt in phase.stmts for name in mentioned(stmt)]
         while todo:
@@ -155,7 +156,7 @@ class Names:
         self.needs[phase] = sorted(needed.values(), key=lambda declared: declared.order)
 
     def _outlives(self, declared: Declared) -> None:
-        """Give what is declared a storage of its own, where it needs one."""
+        """Gives what is declared storage for all threads, if it needs that to outlive its phase."""
         stmt, axes = declared.stmt, declared.phase.axes
         if isinstance(stmt, Let):
             if stmt.var not in self.cheap and stmt.var not in self.copies:
@@ -173,9 +174,9 @@ class Names:
             self._demand_size(stmt, "it is used again after other threads have run", is_copied=True)
 
     def _scope(self, scope: str) -> str:
-        """The scope of the copies of all threads together: what a thread keeps in registers goes to memory.
+        """The scope of the copies of all threads: memory, for buffers that a thread keeps in registers.
 
-        Virtual threads are one thread.
+        Virtual threads are a single thread, whose registers hold all copies.
         """
         parsed = StorageScope.parse(scope)
         in_registers = parsed.rank in (Rank.LOCAL, Rank.WARP) and not parsed.is_special
@@ -187,7 +188,7 @@ def extents_of(axes: Iterable[For]) -> tuple[Expr, ...]:
 
 
 def _aligned(buffer: Buffer) -> tuple[Expr, ...]:
-    """The shape of one of several copies of `buffer` side by side, each of which is to be aligned as it is."""
+    """The shape of one of several adjacent copies of `buffer` that keeps each of them aligned."""
     unit = buffer.alignment // gcd(buffer.alignment, buffer.dtype.bytes) if buffer.alignment else 1
     if unit == 1:
         return buffer.shape
@@ -201,7 +202,7 @@ def _aligned(buffer: Buffer) -> tuple[Expr, ...]:
 
 
 def times(a: Expr, b: Expr) -> Expr:
-    """The product of two i64 expressions, constants multiplied out."""
+    """The product of two i64 expressions, with constants folded."""
     if isinstance(a, IntImm) and isinstance(b, IntImm):
         return const(a.value * b.value, i64)
     for one, other in ((a, b), (b, a)):
@@ -211,7 +212,7 @@ def times(a: Expr, b: Expr) -> Expr:
 
 
 def mentioned(stmt: Stmt) -> Iterator[Name]:
-    """The variables and buffers that a statement mentions, in the shapes that it declares too."""
+    """The variables and buffers that a statement mentions, including in the shapes that it declares."""
     for node in walk(stmt):
         if isinstance(node, Var):
             yield node
@@ -226,11 +227,12 @@ def mentioned(stmt: Stmt) -> Iterator[Name]:
 
 
 def divided(launch: For, *, windows: bool = False) -> SeqStmt:
-    """The statements that take the place of `launch`, the outermost of some loops over threads.
+    """The statements that replace `launch`, the outermost of some loops over threads.
 
-    Threads run from barrier to barrier, virtual threads statement by statement. With `windows`, what each thread has
-    a copy of keeps its name and axes, as a view of the thread's part.
-    Raises KernelError for a barrier that not all threads come to alike, and for what has no size in common.
+    Threads run from barrier to barrier, virtual threads statement by statement. With `windows`, a buffer with a copy
+    per thread keeps its name and axes, as a view of the thread's part.
+
+    Raises KernelError for a barrier that not all threads reach alike, and for a size that differs between threads.
     """
     phases = Phases(launch)
     items = phases.divide()
@@ -240,14 +242,14 @@ def divided(launch: For, *, windows: bool = False) -> SeqStmt:
 
 
 class Emission:
-    """Writes the phases down, one nest of loops over the threads for each."""
+    """Writes the phases, one nest of loops over the threads for each."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
         self.taken: set[Var] = set()
 
     def block(self, items: tuple[Item, ...]) -> Steps[SeqStmt]:
-        """The items, one after the other."""
+        """The statements of some items, in order."""
         stmts: list[Stmt] = []
         for item in items:
             if isinstance(item, Phase):
@@ -269,7 +271,7 @@ class Emission:
         return item.stmt.replaced(body=bodies[0])
 
     def _storage(self, phase: Phase) -> list[Stmt]:
-        """The declarations of what `phase` declares and others use too."""
+        """The declarations of shared buffers, and of those of `phase` that outlive it."""
         found: list[Stmt] = list(self.names.shared.get(phase, ()))
         for stmt in phase.stmts:
             name = stmt.var if isinstance(stmt, Let) else stmt.buffer if isinstance(stmt, Allocate) else None
@@ -292,7 +294,7 @@ class Emission:
         return list(stmts)
 
     def _fresh(self, var: Var) -> Var:
-        """`var` where it counts the threads of a phase for the first time, else another one like it."""
+        """`var` for the first phase whose threads it counts, else a new variable like it."""
         if var in self.taken:
             return Var(var.name, var.dtype, var.dim)
         self.taken.add(var)
@@ -300,7 +302,7 @@ class Emission:
 
 
 class _PhaseRules(Substitution):
-    """What is written in a phase, for the names and the storage that it has there."""
+    """Substitutes the names and storage that a phase uses."""
 
     def __init__(self, names: Names, axes: dict[Var, Var], shared: list[Allocate]) -> None:
         super().__init__({old: new for old, new in axes.items() if old is not new}, {})
@@ -313,7 +315,7 @@ class _PhaseRules(Substitution):
         return super().rules() | {Let: self.let, For: self.loop}
 
     def anew(self, declared: Declared) -> list[Stmt]:
-        """What declares a name of another phase in this one."""
+        """The statements that declare a name of another phase in this one."""
         stmt = declared.stmt
         if isinstance(stmt, Let):
             var = Var(stmt.var.name, stmt.var.dtype, stmt.var.dim)
@@ -328,7 +330,7 @@ class _PhaseRules(Substitution):
         return [self.window(stmt, copies)] if copies is not None and copies.is_window else []
 
     def indices(self, copies: Copies) -> tuple[Expr, ...]:
-        """Which of the copies is that of the thread."""
+        """The indices of the thread's copy."""
         return tuple(self.axes[axis.var] for axis in copies.axes)
 
     def window(self, stmt: Allocate, copies: Copies) -> Stmt:

@@ -65,7 +65,7 @@ class BarrierInside(Message):
 
 @record(eq=False)
 class Phase:
-    """Statements that each thread runs before any thread runs what follows."""
+    """Statements that all threads complete before any thread runs what follows."""
 
     axes: tuple[For, ...]
     stmts: tuple[Stmt, ...]
@@ -73,7 +73,7 @@ class Phase:
 
 @record(eq=False)
 class Around:
-    """A statement with phases in its bodies, or, without bodies, one that is run once for all threads."""
+    """A statement with phases in its bodies, or, without bodies, one that runs once for all threads."""
 
     stmt: Stmt
     bodies: tuple[tuple[Item, ...], ...] = ()
@@ -83,7 +83,7 @@ Item: TypeAlias = Phase | Around
 
 
 def items_in_order(items: Iterable[Item]) -> Iterator[Item]:
-    """All items, each before those inside it."""
+    """All items, each before those inside of it."""
     stack = list(items)[::-1]
     while stack:
         item = stack.pop()
@@ -93,16 +93,13 @@ def items_in_order(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def is_plain(expr: Expr) -> bool:
-    """Whether an expression can be computed once more later, with the same result: it reads no memory.
-
-    It also defines no variable, which must have one definition.
-    """
+    """Whether an expression can be recomputed later with the same result: it neither loads nor defines variables."""
     stack: list[Node] = [expr]
     while stack:
         node = stack.pop()
         if isinstance(node, Load | LetExpr) or (isinstance(node, Call) and node.op in (Op.CALL_EXTERN, Op.BARRIER)):
             return False
-        # An address is not read from; the indices of its operand may be.
+        # Taking an address does not load, but the indices of its operand may.
         is_address = isinstance(node, Call) and node.op is Op.ADDRESS_OF
         stack += (index for load in node.children() for index in load.children()) if is_address else node.children()
     return True
@@ -110,7 +107,7 @@ def is_plain(expr: Expr) -> bool:
 
 @record
 class _Obstacle:
-    """What cannot be run once for all threads: the innermost statement around, and why."""
+    """Why a statement cannot run once for all threads, with the innermost such statement around."""
 
     stmt: Stmt
     where: str
@@ -118,10 +115,10 @@ class _Obstacle:
 
 
 class Phases:
-    """The division of one launch.
+    """The division of a launch into phases.
 
-    `role` is that of the loops that are taken apart, `launch` being the outermost. Threads are parted at barriers.
-    Virtual threads are parted after each statement; barriers stay, and are passed once for all of them.
+    `role` is that of the loops to divide, of which `launch` is the outermost. Threads are divided at barriers. Virtual
+    threads are divided after each statement; barriers stay, and are passed once for all.
     """
 
     def __init__(self, launch: For) -> None:
@@ -129,12 +126,12 @@ class Phases:
         self.launch = launch
         self.uniform = Uniformity(launch)
         self.opened: set[Stmt] = {launch}
-        self.wanted: set[Var | Buffer] = set()  # variables and views that must be there before the threads begin
-        self.closed: set[Var] = set()  # what gets its value inside a statement of a phase
+        self.wanted: set[Var | Buffer] = set()  # variables and views that are needed before the threads begin
+        self.closed: set[Var] = set()  # variables defined inside of a statement of a phase
         self.declarations: list[Let | View] = []
 
     def divide(self) -> tuple[Item, ...]:
-        """Raises KernelError for a barrier that not all threads come to alike."""
+        """The items of the launch. Raises KernelError for a barrier that not all threads reach alike."""
         for stmt in self.launch.body.stmts:
             run(self._look(stmt, None))
         self._want(self.launch.stop)
@@ -154,7 +151,7 @@ class Phases:
                 self.wanted.add(node.buffer)
 
     def _look(self, stmt: Stmt, obstacle: _Obstacle | None) -> Steps[bool]:
-        """Find what stands around barriers, and what is computed for it; the result is whether a barrier is inside."""
+        """Finds the statements around barriers and what they need; returns whether `stmt` contains a barrier."""
         if isinstance(stmt, For | While | IfThenElse | AttrStmt):
             obstacle = self._obstacle(stmt) or obstacle
             holds = False
@@ -180,7 +177,7 @@ class Phases:
         return False
 
     def _obstacle(self, stmt: Stmt) -> _Obstacle | None:
-        """Why the threads cannot run `stmt` side by side, barrier by barrier."""
+        """Why the threads cannot run `stmt` in step, barrier by barrier; None if they can."""
         if isinstance(stmt, While):
             return _Obstacle(stmt, "a `while`", None)
         if isinstance(stmt, For) and stmt.kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
@@ -221,7 +218,7 @@ class Phases:
         return items
 
     def _is_for_all(self, stmt: Let | View) -> bool:
-        """Whether a declaration stands before the threads, the same for all of them."""
+        """Whether a declaration comes before the threads, as it is the same for all of them."""
         if isinstance(stmt, Let):
             return stmt.var in self.wanted and self.uniform.cause(stmt.value) is None
         return stmt.buffer in self.wanted and stmt.buffer not in self.uniform.private
@@ -242,17 +239,17 @@ class Phases:
 
 
 def _is_positive(extent: Expr) -> bool:
-    """Whether it is plain that there are threads."""
+    """Whether an extent is plainly positive."""
     if isinstance(extent, IntImm):
         return extent.value > 0
     return isinstance(extent, Var) and extent.dim is not None and extent.dim.min > 0
 
 
 def _where_some(loop: For, items: list[Item]) -> list[Item]:
-    """The items so that where `loop` has no threads, nothing is run for all of them.
+    """The items, guarded so that nothing runs for all threads if `loop` has no threads.
 
-    A barrier that virtual threads pass stays open to the threads around, which all have to come to it, whether they
-    have virtual threads or not; but for one that stands in something else, or among names that are declared for all.
+    A barrier that virtual threads pass stays outside of the guard: all threads around must reach it, with virtual
+    threads or without. Not if it is inside of another statement, or among names that are declared for all.
     """
 
     def guarded(some: list[Item]) -> list[Item]:
