@@ -1,4 +1,4 @@
-"""Checks arguments of public functions: an error says what the function takes; and finds the value of each dim."""
+"""Checks arguments of public functions, and finds the values that they give to dims."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def refuse_contrary(dim: Dim, value: int) -> None:
 def bound(
     function: str, dims: Iterable[Dim], given: Mapping[K, SupportsIndex] | None, named: Mapping[str, SupportsIndex]
 ) -> dict[Dim, int]:
-    """The values of those of `dims` that are given: by a dim, by its symbol in sympy, or by its name.
+    """The given values of `dims`; keys are dims, their symbols in sympy, or their names.
 
-    A dim is its name here. Of what a kernel declares, not all is left in its plan: names that are not among `dims` are
-    passed over. 0 is a value of dims that are declared to be at least 1, too: that of empty arrays. Raises PlanError
-    for what is not a dim or not an integer, and for a value that contradicts the facts.
+    A dim is its name here. Names that are not among `dims` are ignored, as not all dims of a kernel are in its plan. 0
+    is allowed for dims of at least 1 as well, for empty arrays. Raises PlanError for what is not a dim or not an
+    integer, and for a value that contradicts the facts.
     """
     demand(function, "binding", given, "a dict from dims to integers", fits=given is None or isinstance(given, Mapping))
     by_name = by_key((dim.name, dim) for dim in dims)

@@ -43,13 +43,14 @@ class CacheCounts:
 class PlanCache:
     """Keeps plans by problem, so that the same problem is not planned twice: `plan.solve(problem, cache=cache)`.
 
-    Problems are the same where all is but the names of requests, and of dims unless the strategy is your own: sizes,
-    lifetimes, alignments, scopes, fixed offsets, pools, pairs in place and facts; and they are planned in the same way
-    where strategy and limits are the same. What is found is a plan for the problem that was asked about, with its
-    names, and is checked like any other; `plan.cached` tells it. Plans of the named strategies are kept, and of a
-    strategy of your own that is `Repeatable`; not that of a search that Ctrl-C ended.
+    Problems are the same if sizes, lifetimes, alignments, scopes, fixed offsets, pools, pairs in place and facts are;
+    names of requests do not matter, nor do those of dims unless the strategy is your own. Strategy and limits must be
+    the same as well. A plan that is found has the names of the problem that was asked about, is checked like any other,
+    and says `plan.cached`. Plans of named strategies are kept, and those of your own that are `Repeatable`; but not the
+    plan of a search that Ctrl-C ended.
 
-    Those found last are kept, of at most this many `requests` together. May be used by several threads.
+    The cache keeps the plans that were used last, of at most this many `requests` in all. It may be used by several
+    threads.
     """
 
     def __init__(self, requests: int = _REQUESTS) -> None:
@@ -60,7 +61,7 @@ class PlanCache:
 
     @property
     def counts(self) -> CacheCounts:
-        """What became of the problems that were asked about."""
+        """The counts of hits, misses and plans."""
         with GATE.inside(self):
             return CacheCounts(self._found, self._missed, len(self._plans))
 
@@ -72,7 +73,7 @@ class PlanCache:
         budget: int | None = None,
         time_limit: float | None = None,
     ) -> Plan:
-        """The plan of that strategy within these limits; what `make` gives where it is not there."""
+        """The plan of that strategy within these limits; `make` makes it if it is not there."""
         if not isinstance(strategy, (str, Repeatable)):
             return make(problem)
         key = key_of(problem, (strategy, budget, time_limit))
@@ -97,7 +98,7 @@ class PlanCache:
             return plan
 
     def _keep(self, key: Hashable, plan: Plan) -> None:
-        """Keeps the plan, unless it is too large by itself, in the place of those that were not asked for longest."""
+        """Keeps the plan, unless it is too large by itself; the least recently used ones make room."""
         count = _weight(plan)
         if count > self._most:
             return
@@ -116,9 +117,9 @@ def _weight(plan: Plan) -> int:
 
 
 def key_of(problem: Problem, how: Hashable) -> Hashable:
-    """What problems have in common that differ in the names of requests alone and are planned in the same way.
+    """The key of a problem: equal for problems that differ only in the names of requests, and are planned in one way.
 
-    Named strategies see dims that have numbers for names: see `canonical`.
+    For named strategies, dims have numbers for names: see `canonical`.
     """
     numbers = {request.id: number for number, request in enumerate(problem.requests)}
     pairs = tuple((numbers[dst], numbers[src]) for dst, src in problem.in_place)
@@ -127,7 +128,7 @@ def key_of(problem: Problem, how: Hashable) -> Hashable:
 
 
 def _renamed(plan: Plan, problem: Problem) -> Plan:
-    """The plan for a problem that differs from the plan's own in names alone."""
+    """The plan for a problem that differs from the plan's own only in names."""
     from tirlite.plan.canonical import transferred
 
     return replace(transferred(plan, problem, dict(zip(plan.problem.dims, problem.dims, strict=True))), cached=True)

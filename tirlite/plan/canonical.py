@@ -1,7 +1,7 @@
 """Gives problems that differ in the names of their dims one form, and so one plan.
 
-Sums keep their products in an order that goes by the names of dims, and proofs and heuristics look at them in it. Here
-dims have numbers, by the places where they stand in the sizes.
+Sums order their products by the names of dims, and proofs and heuristics depend on that order. Here dims have numbers
+for names, by where they occur in the sizes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SAMPLES, _DRAWN = 4, 12
 
 
 def planned(problem: Problem, strategy: Callable[[Problem], Plan]) -> Plan:
-    """The plan of a strategy, which is the same for problems that are the same but for the names of dims.
+    """The plan of a strategy; problems that differ only in the names of dims get the same plan.
 
-    Facts never cost bytes: where the plan that is made without them is better under them, it is taken.
+    Facts never cost bytes: if a plan made without them is better, it is taken.
     """
     plan = _in_one_form(problem, problem.dims, strategy)
     loose = [Dim(dim.name, min=min(dim.low, 1)) for dim in problem.dims]
@@ -47,7 +47,7 @@ def planned(problem: Problem, strategy: Callable[[Problem], Plan]) -> Plan:
 
 
 def _is_better(problem: Problem, one: Plan, other: Plan) -> bool:
-    """Whether one plan takes less: at all values of the dims, or else at most of some."""
+    """Whether one plan needs fewer bytes: proved, or else in the mean of some bindings."""
     if is_at_most(other.total, one.total):
         return False
     if is_at_most(one.total, other.total):
@@ -58,7 +58,7 @@ def _is_better(problem: Problem, one: Plan, other: Plan) -> bool:
 
 
 def _in_one_form(problem: Problem, facts: Sequence[Dim], strategy: Callable[[Problem], Plan]) -> Plan:
-    """The plan of a strategy for the problem with numbered dims, of the `facts` of some for each of its own."""
+    """The plan of a strategy for the problem with numbered dims, which have the facts of the dims `facts`."""
     form = _Form.of(problem, facts)
     try:
         plan = strategy(form.problem)
@@ -72,7 +72,7 @@ def _in_one_form(problem: Problem, facts: Sequence[Dim], strategy: Callable[[Pro
 
 @record
 class _Form:
-    """A problem with numbered dims, and the dims of the given one that they stand for."""
+    """A problem with numbered dims, and the original dim of each."""
 
     problem: Problem
     dims: Mapping[Dim, Dim]
@@ -101,7 +101,7 @@ def _numbered(number: int, facts: Dim) -> Dim:
 
 
 def _ordered(sizes: Sequence[Size], dims: Sequence[Dim]) -> list[Dim]:
-    """The dims by where they stand in the sizes, and by their facts. Those that nothing tells apart are alike."""
+    """The dims ordered by where they occur in the sizes, and by their facts. Ties are symmetric."""
     users: dict[Dim, list[Size]] = {dim: [] for dim in dims}
     first: dict[Dim, int] = {}
     for number, size in enumerate(sizes):
@@ -136,7 +136,7 @@ def _ranks(keys: Mapping[Dim, tuple[object, ...]]) -> dict[Dim, int]:
 
 
 def _text(size: Size, ranks: Mapping[Dim, int], marked: Dim) -> str:
-    """A size in ranks in the place of names, one of them marked; long parts of it are digested."""
+    """A size as text, with ranks for names, one of them marked, and digests for long parts."""
     atoms = inside_out(size)
     names: dict[Atom, str] = {}
     loose = dict.fromkeys(atoms, False)
@@ -150,7 +150,7 @@ def _text(size: Size, ranks: Mapping[Dim, int], marked: Dim) -> str:
 
 
 def transferred(plan: Plan, problem: Problem, dims: Mapping[Dim, Dim]) -> Plan:
-    """The plan for a problem that differs from its own in names, and in `dims`, each with the one that replaces it."""
+    """The plan for a problem that differs only in names, and in the dims that `dims` replace."""
     names = {a.id: b.id for a, b in zip(plan.problem.requests, problem.requests, strict=True)}
     pools = _pool_names(plan, names)
     known: dict[Size, Size] = {}
@@ -178,7 +178,7 @@ def transferred(plan: Plan, problem: Problem, dims: Mapping[Dim, Dim]) -> Plan:
 
 
 def _pool_names(plan: Plan, names: Mapping[str, str]) -> dict[str, str]:
-    """The pools' names in a problem with other names: slots are called after a request, and no arena is."""
+    """The names of pools after renaming requests: slots are named after a request, arenas are not."""
     taken = set(names.values())
     found = {pool: names[pool] for pool in plan.pools if pool in names}
     for pool, region in plan.pools.items():

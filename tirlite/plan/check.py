@@ -1,8 +1,8 @@
 """Checks a layout for a problem: Ok or a counterexample. The checker shares no code with strategies and bound.
 
-Where those in a pool of the plan live one after another, there is nothing to compare. Else time is swept once. The
-requests live at a time stand in a chain ordered by offset, in which each ends, for all values of the dims, where the
-next begins or before; so a newcomer is compared with its neighbours only.
+In a pool whose requests are live one after another there is nothing to compare. In others time is swept once. The
+requests that are live form a chain ordered by offset, in which each is proved to end where the next begins or before;
+so a new one is compared with its neighbours only.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tirlite.sizes.prove import is_at_most
 
 
 def pair_faults(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
-    """Each pair in place is a candidate, lies at one offset, and is live together only while it changes hands.
+    """Faults of pairs in place: each must be a candidate, have one offset, and be live together at its handover alone.
 
-    Nothing has two sources or two destinations, and what is taken over has been handed on before it is again.
+    No request has two sources or two destinations, and handovers do not overlap.
     """
     candidates = set(problem.in_place)
     by_id, placements = problem.by_id, plan.placements
@@ -65,7 +65,7 @@ def _fault(pair: tuple[str, str], what: str) -> Counterexample:
 
 
 def takeover(dst: Sequence[Interval], src: Sequence[Interval]) -> Interval | None:
-    """When a pair in place is live together: from the birth of the one to the death of the other, with no gap in it."""
+    """The time in which a pair in place is live together: from the birth of the one to the death of the other."""
     low, high = dst[0][0], src[-1][1]
     return (low, high) if src[-1][0] <= low < high <= dst[0][1] else None
 
@@ -175,7 +175,7 @@ def _check_places(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[C
 
 
 def _lies_well(request: Request, offset: Size, region: Region, memories: Mapping[str, Pool]) -> bool:
-    """Whether a request lies in a memory that it accepts, aligned and inside; False also where that takes a proof."""
+    """Whether a request is plainly in a memory that it accepts, aligned, and inside its pool, without a proof."""
     name, size, room = region.memory, request.size, region.size
     if not (type(offset) is type(size) is type(room) is int) or name not in memories or name not in request.memories:
         return False
@@ -209,7 +209,7 @@ def _check_overlaps(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator
 
 
 def _crowded(problem: Problem, plan: Layout) -> frozenset[str]:
-    """The pools of the plan in which two are live at one time, but for a pair in place while it changes hands."""
+    """The pools of the plan in which two requests are live together, except for the handovers of pairs in place."""
     by_id, placements = problem.by_id, plan.placements
     handed_over = {dst: by_id[src].live[-1][1] for dst, src in plan.in_place}
     times: dict[str, list[Interval]] = {}
@@ -256,7 +256,7 @@ def _blocks(problem: Problem, plan: Layout, crowded: Container[str]) -> Iterator
 
 
 def _sweep(proofs: _Proofs, blocks: Sequence[_Occupied]) -> Iterator[Counterexample]:
-    """Walk through time with the chain of live blocks, each proved to end where the next begins or before."""
+    """Sweeps over time with the chain of live blocks, each proved to end where the next begins or before."""
     count = len(blocks)
     # Time, whether it is a birth, and who, in one number: it sorts much faster than a tuple.
     births = [(2 * low + 1) * count + index for index, block in enumerate(blocks) for low, _ in block.live]
@@ -337,7 +337,7 @@ def _check_total(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Co
 
 
 def _rows(problem: Problem, plan: Layout) -> dict[str, list[Region]]:
-    """The pools of each memory in the order in which they stand after one another: those with fixed offsets first."""
+    """The pools of each memory in the order of their addresses: those with fixed offsets first."""
     fixed = {plan.placements[request.id].pool for request in problem.requests if request.fixed is not None}
     rows: dict[str, list[Region]] = {}
     for name in sorted(plan.pools, key=lambda name: name not in fixed):
@@ -346,7 +346,7 @@ def _rows(problem: Problem, plan: Layout) -> dict[str, list[Region]]:
 
 
 def _end_of(row: Sequence[Region]) -> Size:
-    """The end of pools that stand after one another, each aligned."""
+    """The end of pools one after another, each aligned."""
     end: Size = 0
     for region in row:
         end = round_up(end, region.align) + region.size
@@ -365,7 +365,7 @@ def _check_capacity(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator
 
 
 class _Proofs:
-    """Proofs, each done once: the same few symbolic sizes are compared over and over."""
+    """Proofs, each made once, as the same few symbolic sizes are compared again and again."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Size, Size], bool] = {}
@@ -397,8 +397,8 @@ class _Proofs:
     def _by_parts(self, low: Size, high: Size, budget: int | None) -> bool:
         """Whether each of the sizes that `low` is the maximum of is at most one of those that `high` is one of.
 
-        Maxima of many sizes have many parts, each with parts of its own: so many are tried, and the rest counts as not
-        proved.
+        Maxima of many sizes have many parts, each with parts of its own: only some of them are
+        tried.
         """
         lows, highs = alternatives(low), alternatives(high)
         if len(lows) == len(highs) == 1:
@@ -415,7 +415,7 @@ class _Proofs:
         return self._parts[key]
 
     def below(self, lower: _Bytes, upper: _Bytes) -> bool:
-        """Whether the one end where the other begin, or before."""
+        """Whether the lower bytes are proved to end where the upper ones begin, or before."""
         return all(self.at_most(high, upper.low) for high in lower.highs)
 
 
@@ -430,7 +430,7 @@ def _multiple(factor: int, size: Size) -> bool:
 
 
 def _ordering(problem: Problem) -> Callable[[Size], int]:
-    """The value of sizes at one binding that the facts allow: the order of symbolic offsets to be tried first."""
+    """The value of sizes at one binding that the facts allow: a guess at the order of symbolic offsets."""
     binding = {dim: dim.nth(1000 // dim.multiple_of) if dim.high is None else dim.high for dim in problem.dims}
     known: dict[Size, int] = {}
 

@@ -1,4 +1,4 @@
-"""A Layout: where each request of a problem lies, and why. The data of a Plan, without what is told about it."""
+"""A Layout: where each request of a problem lies, and why. It is the data of a Plan."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _TEXTS = {
 
 
 class Decision(NamedTuple):
-    """A choice, and the size in bytes of the storage taken, before it was taken."""
+    """A choice, and the size in bytes of the storage before it was taken."""
 
     choice: Choice
     before: Size | None = None
@@ -150,7 +150,7 @@ class Layout:
 
     @cached_property
     def row(self) -> Row:
-        """Where the pools of the plan begin when those of each memory stand in a row, each aligned.
+        """The addresses of the pools, with those of each memory in a row, each aligned.
 
         A pool with fixed offsets in it comes first, as its offsets are addresses.
         """
@@ -173,7 +173,7 @@ class Layout:
 
 
 def demand_whole(plan: Layout) -> Layout:
-    """The plan itself, if each request has a place in a pool, and the sizes have values wherever the problem's have."""
+    """The plan itself, if each request has a placement in a pool, and its sizes depend on dims of the problem alone."""
     numbers = [plan.total, plan.proved, plan.proved_open, *(region.size for region in plan.pools.values())]
     for name in plan.problem.by_id:
         if name not in plan.placements:
@@ -251,7 +251,7 @@ def given(
     strategy: str,
     in_place: Iterable[tuple[str, str]] = (),
 ) -> Layout:
-    """The layout that somebody chose by placements alone."""
+    """The layout with these placements, in the smallest pools that hold them."""
     demand("Plan.of", "problem", problem, "a Problem", fits=isinstance(problem, Problem))
     demand("Plan.of", "placements", placements, "a dict from ids to places", fits=isinstance(placements, Mapping))
     named = {name: _placement(name, where) for name, where in placements.items()}
@@ -270,5 +270,5 @@ def _placement(name: str, given: object) -> Placement:
 
 
 def addresses(layout: Layout) -> dict[str, Size]:
-    """Where each request lies, by its id, when the pools of each memory stand in a row from 0, each aligned."""
+    """The address of each request, by its id, with the pools of each memory in a row from 0, each aligned."""
     return {name: layout.row.starts[p.pool] + p.offset for name, p in layout.placements.items()}

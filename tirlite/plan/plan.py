@@ -49,7 +49,7 @@ class Plan(Layout):
 
     @cached_property
     def lower_bound(self) -> Size:
-        """Bytes that every plan for the problem needs that takes the same pairs in place.
+        """A lower bound of the bytes of every plan for the problem that takes the same pairs in place.
 
         What is live at one time needs that much, see `plan.lower_bound`; a strategy may have proved more.
         """
@@ -57,12 +57,12 @@ class Plan(Layout):
 
     @cached_property
     def open_bound(self) -> Size:
-        """Bytes that every plan for the problem needs, whichever pairs it takes in place."""
+        """A lower bound of the bytes of every plan for the problem, whichever pairs it takes in place."""
         return maximum(open_bound(self.problem), self.proved_open) if self.problem.in_place else self.lower_bound
 
     @cached_property
     def gap(self) -> float | None:
-        """How much more than the lower bound the plan needs, as a part of the bound; 0 where the bound is 0.
+        """The excess of the plan over the lower bound, as a part of the bound; 0 where the bound is 0.
 
         None where that depends on the dims: ask `plan.at({n: 100}).gap` then.
         """

@@ -116,7 +116,7 @@ class BadFixed(PlanMessage):
 
 @record
 class Request:
-    """A wish for storage.
+    """The bytes that one buffer needs, and when.
 
     `size` is in bytes: an int, a Size over dims, or a sympy expression, which Problem turns into a Size. `live` holds
     half-open intervals of time; one bare interval is accepted. They are kept sorted, disjoint and apart. `align` is
@@ -266,7 +266,7 @@ def _interval(item: object) -> Interval:
 
 
 def joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Sorted intervals with those that overlap or touch made one."""
+    """Sorted intervals, with those merged that overlap or touch."""
     apart: list[Interval] = []
     end = 0
     for low, high in spans:
@@ -280,7 +280,7 @@ def joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 def most_live(parts: Iterable[tuple[Iterable[Interval], int]]) -> tuple[int, int]:
-    """The largest sum of what lives at one time, each with a number, and the first such time; (0, 0) of nothing."""
+    """The largest sum of numbers that are live at one time, and the first such time; (0, 0) of nothing."""
     changes: dict[int, int] = {}
     for live, size in parts:
         for low, high in live:

@@ -56,7 +56,7 @@ def _bases(constant: Layout) -> dict[str, int]:
 
 
 def _busiest(constant: Layout) -> tuple[int, int]:
-    """The most bytes that are live at one time, and when first; where one is handed on to the next, it counts once."""
+    """The most bytes that are live at one time, and the first such time; pairs in place count once at handovers."""
     pairs = set(constant.in_place)
     taken = [each for each in possible(constant.problem) if each.pair in pairs] if pairs else []
     return most_live(

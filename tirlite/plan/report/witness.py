@@ -57,7 +57,7 @@ class Witness:
 
 
 def witness(problem: Problem) -> Witness | None:
-    """Where more is live than one memory holds, for some values of the dims; None where that is not found."""
+    """A time at which more is live than a memory holds, for some values of the dims; None if none is found."""
     if all(pool.capacity is None for pool in problem.memories.values()):
         return None
     for binding in (*samples(problem.dims, _SAMPLES), _largest_values(problem.dims)) if problem.dims else ({},):
@@ -111,5 +111,5 @@ def largest_of(requests: Sequence[Request]) -> str:
 
 
 def live_at(requests: Sequence[Request], time: int) -> list[Request]:
-    """Those that take bytes at that time."""
+    """The requests that take bytes at that time."""
     return [r for r in requests if r.size != 0 and any(low <= time < high for low, high in r.live)]

@@ -1,4 +1,4 @@
-"""A layout in words: a table of its pools, a list of decisions, and the reason why two requests share or do not."""
+"""Describes a layout: a table of its pools, its decisions, and the reason why two requests share or do not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class UnknownRequest(PlanMessage):
 
 
 def summary(layout: Layout, bound: Size, gap: float | None) -> str:
-    """One line of figures, and a table of the pools with who is in them."""
+    """One line of figures, and a table of the pools and the requests in them."""
     told = "depends on the dims" if gap is None else f"{gap:.1%}"
     head = f"{layout.strategy}: {layout.total} bytes, lower bound {bound}, gap {told}"
     rows = [
@@ -161,12 +161,12 @@ def explain_pair(layout: Layout, first: str, second: str) -> str:
 
 
 def _has_room(first: Request, second: Request) -> bool:
-    """Whether storage of the size of the one is large enough for the other, which comes later, as TVM sees it."""
+    """Whether TVM would find storage of the size of the one large enough for the other, which comes later."""
     return isinstance(first.size, int) and isinstance(second.size, int) and first.size >= second.size
 
 
 def _no_handover(layout: Layout, first: str, second: str) -> str:
-    """Why neither takes over the place of the other one, where that was a question."""
+    """Why neither is in place of the other, if they are a candidate pair."""
     for new, old in ((first, second), (second, first)):
         if (new, old) in layout.problem.in_place:
             return f"\n    `{new}` could overwrite `{old}` in place, but other choices were preferred"
@@ -189,7 +189,7 @@ def _whereabouts(layout: Layout, request: Request) -> str:
 
 
 def _known(layout: Layout) -> str:
-    """The names that there are, or some of many."""
+    """The known names, or some of many."""
     names = [*layout.problem.by_id]
     if not names:
         return "it has none"

@@ -39,10 +39,10 @@ _FAR = 1 << 62
 
 
 def choose(s: Cells) -> None:
-    """Puts the buffer to decide on next into `chosen[depth]`: of those not blocked the lowest, then the preferred one.
+    """Puts the next buffer to branch on into `chosen[depth]`: of those not blocked the lowest, then the preferred one.
 
-    No other can still come to lie below it: what could is blocked, hence rests on something that is placed later, and
-    so on down to a buffer that is not blocked and lower.
+    No other buffer can come to lie below it: a blocked one rests on a buffer that is placed later, which is not blocked
+    and lower, or rests on another one in turn.
     """
     base, rank, placed, blocked, before = s.base, s.rank, s.placed, s.blocked, s.before
     best = -1
@@ -79,7 +79,7 @@ def place(s: Cells, c: int, level: int) -> None:
 
 
 def block(s: Cells, c: int, level: int) -> None:
-    """Decides that `c` does not rest on what is placed: something that is not placed yet will come between.
+    """Decides that `c` does not rest on what is placed: a buffer that is not placed yet will come between.
 
     Of equal buffers the first in order lies lowest, so that the others do not rest there either.
     """
@@ -94,7 +94,7 @@ def block(s: Cells, c: int, level: int) -> None:
 
 
 def decide(s: Cells, level: int, branch: int) -> None:
-    """Notes the decision of `level`, so that it can be taken back. No bounds have changed yet."""
+    """Records the decision of `level`, so that it can be undone. No bounds have changed yet."""
     state = s.state
     s.branch[level] = branch
     s.trail_marks[level] = state[TRAIL]
@@ -154,13 +154,13 @@ def take_back(s: Cells, level: int) -> None:
 
 
 def fresh(s: Cells) -> None:
-    """Starts an explanation: nothing is explained yet."""
+    """Starts an explanation, with nothing marked."""
     s.state[STAMP] = s.state[STAMP] + 1
     s.state[STACK] = 0
 
 
 def push(s: Cells, c: int) -> None:
-    """Demands that it be explained why `c` lies no lower."""
+    """Asks for an explanation why `c` lies no lower."""
     explained, stack, state = s.explained, s.stack, s.state
     if explained[c] != state[STAMP]:
         explained[c] = state[STAMP]
@@ -189,7 +189,7 @@ def explain(s: Cells) -> None:
 
 
 def push_neighbours(s: Cells, c: int, most: int) -> None:
-    """Demands explanations for the neighbours of `c`: those placed, and others of `most` units at most below it."""
+    """Asks for explanations for the neighbours of `c`: those placed, and others of at most `most` units below it."""
     neighbours, starts, height = s.neighbours, s.neighbour_starts, s.other_height
     for k in range(starts[c], starts[c + 1]):
         d = neighbours[k]
@@ -198,7 +198,7 @@ def push_neighbours(s: Cells, c: int, most: int) -> None:
 
 
 def resolve(s: Cells) -> None:
-    """Goes back to the last decision that the marked failure depends on, and decides the opposite.
+    """Backtracks to the last decision that the marked failure depends on, and decides the opposite.
 
     Where the opposite has failed too, both failures together, and why there was no third way, explain a failure of
     the decisions before. Without any, the problem has no solution.
@@ -223,14 +223,14 @@ def resolve(s: Cells) -> None:
 
 
 def demand_choice(s: Cells, c: int) -> None:
-    """Demands to know why `c` rests on its base or on something placed later, and nothing else fits below its base."""
+    """Asks for an explanation why `c` rests on its base or on a buffer placed later, as nothing fits below it."""
     fresh(s)
     push(s, c)
     push_neighbours(s, c, s.base[c])
 
 
 def store(s: Cells, level: int) -> None:
-    """Moves the marks below `level` to the pool, as the explanation why its first branch failed."""
+    """Moves the marks below `level` to the pool, to explain why its first branch failed."""
     marked, pool, state = s.marked, s.pool, s.state
     end = s.pool_marks[level]
     if end + level > state[POOL_ROOM]:
@@ -245,7 +245,7 @@ def store(s: Cells, level: int) -> None:
 
 
 def propagate(s: Cells) -> None:
-    """Draws conclusions from bounds that have changed in the sections from LOW to HIGH."""
+    """Propagates bounds that have changed in the sections from LOW to HIGH."""
     state = s.state
     passes = 0
     changed = 1
@@ -343,7 +343,7 @@ def check_section(s: Cells, section: int) -> None:
 
 
 def advance(s: Cells, nodes: int) -> None:
-    """Goes on for so many nodes, or until `state[STATUS]` is FOUND, IMPOSSIBLE, or FULL (the arrays are too short)."""
+    """Searches this many nodes, or until `state[STATUS]` is FOUND, IMPOSSIBLE, or FULL (the arrays are too short)."""
     state = s.state
     stop = state[NODES] + nodes
     while state[STATUS] == RUNNING and state[NODES] < stop:

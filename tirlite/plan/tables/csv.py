@@ -201,7 +201,7 @@ def _decoded(name: str, data: bytes) -> str:
 
 @record
 class _Reader:
-    """Reads the rows of one table. `after` is what an upper end is short of the half-open one."""
+    """Reads the rows of one table. `after` is 1 if upper ends are inclusive, else 0."""
 
     table: CsvTable
     places: Mapping[str, int]
@@ -230,7 +230,7 @@ class _Reader:
         return cls(table, places, dims_for(texts, facts, bind), after)
 
     def requests(self, wrong: list[Message]) -> Iterator[Request]:
-        """Those of all lines; what is wrong with the others goes to `wrong`."""
+        """The requests of all lines; messages about malformed lines are added to `wrong`."""
         seen: dict[str, int] = {}
         sizes: dict[str, Size] = {}
         wide = [self.places[column] for column in ("alignment", "gaps", "offset") if column in self.places]
@@ -270,7 +270,7 @@ class _Reader:
             raise self._located(error, number) from None
 
     def _wide(self, number: int, name: str, size: Size, live: Interval) -> Request:
-        """A request of which more is told than its size and lifetime."""
+        """A request with gaps, an alignment, or a fixed offset."""
         spans = tuple(self._without_gaps(number, live)) if self._cell(number, "gaps") else (live,)
         align = self._integer(number, "alignment") if self._cell(number, "alignment") else 1
         fixed = self._integer(number, "offset") if self._cell(number, "offset") else None
@@ -403,7 +403,7 @@ def write_csv(problem: Problem, plan: Layout | None = None, target: str | PathLi
 
 
 def _table_of(problem: Problem) -> CsvTable:
-    """The table of a problem that never was one, with the columns that it needs."""
+    """A table for a problem that was not read from one, with the columns that it needs."""
     requests = problem.requests
     if len(problem.memories) > 1:
         raise NotForCsv("in which of several memories a request lives").error()

@@ -142,7 +142,7 @@ class CsvTable:
 def read_table(name: str, text: str, wrong: list[Message]) -> CsvTable:
     """The cells of `text`, without blank lines. Raises PlanError where it is no table.
 
-    Lines that have not one cell for each column go to `wrong`, and count as blank.
+    Messages about lines without one cell for each column are added to `wrong`; these lines count as blank.
     """
     body = text.rstrip("\r\n")
     ending = text[len(body) :]
@@ -180,7 +180,7 @@ def _refuse_lone_returns(source: Source) -> None:
 
 
 def value_of(cell: str) -> str:
-    """What a cell says: without space around it, and without its quotes."""
+    """The value of a cell: without space around it, and without its quotes."""
     value = cell.strip()
     if len(value) > 1 and value[0] == value[-1] == '"':
         return value[1:-1].replace('""', '"')
@@ -188,7 +188,7 @@ def value_of(cell: str) -> str:
 
 
 def cell_of(value: str, separator: str = ",") -> str:
-    """The cell that says `value`."""
+    """The cell for a value, in quotes if it needs them."""
     if value != value.strip() or separator in value or '"' in value:
         return '"' + value.replace('"', '""') + '"'
     return value

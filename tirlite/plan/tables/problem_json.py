@@ -51,7 +51,7 @@ def from_text(text: str) -> Parts:
 
 
 def reading(what: str, read: Callable[[], T]) -> T:
-    """What `read` gives, with the ways in which JSON can be malformed made one PlanError."""
+    """The result of `read`; whatever is malformed in the JSON becomes a PlanError."""
     try:
         return read()
     except PlanError:
@@ -138,7 +138,7 @@ def _read_request(data: Mapping[str, Any], dims: Mapping[str, Dim]) -> Request:
 
 
 def names_of(dims: Iterable[Dim]) -> dict[Dim, str]:
-    """A name of its own for each dim that a size can be told with: two may have the same, or one that is not a name."""
+    """A unique name for each dim that can be read in the text of a size: names of dims may be equal, or unreadable."""
     names = UniqueNames()
     return {
         dim: names.unique(dim.name if is_dim_name(dim.name) else "d_" + re.sub(r"\W", "_", dim.name))

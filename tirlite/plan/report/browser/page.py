@@ -1,4 +1,4 @@
-"""Makes a page for browsers of one plan, or of one for each of several shapes. It asks nothing of a network.
+"""Makes a page for browsers of one plan, or of one for each of several shapes. It loads nothing from a network.
 
 Everything that it shows stands in it as data, and is written by the page's script as text, never as markup.
 """
