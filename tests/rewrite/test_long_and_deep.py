@@ -49,6 +49,22 @@ def test_passes_end(make: Callable[[int], tl.PrimFunc], each: Pass) -> None:
     assert after.params == func.params
 
 
+def calls_while(run: Callable[[], object], *names: str) -> int:
+    """How often functions of these names are called by `run`."""
+    calls = 0
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_name in names
+
+    sys.setprofile(look)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
 def test_short_loops_beside_each_other_are_told_apart_by_few_looks() -> None:
     """LLVM writes out each of them: none is to be compared with all others, nor each element that they store."""
     builder = Builder("short")
@@ -59,15 +75,18 @@ def test_short_loops_beside_each_other_are_told_apart_by_few_looks() -> None:
             with builder.for_("j", 0, 8) as j:
                 builder.store(y, (i, number, j), x[i, j] * number)
     func = Normalize()(builder.build())
-    looks = 0
+    looks = calls_while(lambda: VectorizeLoops()(func), "is_at", "is_written_out")
+    assert 0 < looks < 50 * 100
 
-    def look(frame: FrameType, event: str, _: object) -> None:
-        nonlocal looks
-        looks += event == "call" and frame.f_code.co_name in ("is_at", "is_written_out")
 
-    sys.setprofile(look)
-    try:
-        VectorizeLoops()(func)
-    finally:
-        sys.setprofile(None)
+def test_elements_that_a_called_function_stores_are_found_among_those_it_loads_by_few_looks() -> None:
+    """Sums of pairs, written out: no store is compared with each load."""
+    builder = Builder("pairs")
+    n = tl.dim("n")
+    x, y = builder.param("x", f32[9, n + 200]), builder.param("y", f32[900, n])
+    with builder.for_("i", 0, n) as i, builder.for_("j", 0, 9) as j:
+        for number in range(100):
+            builder.store(y, (9 * number + j, i), x[j, i + 2 * number] + x[j, i + 2 * number + 1])
+    func = Normalize()(builder.build())
+    looks = calls_while(lambda: VectorizeLoops(called=True)(func), "_first_difference", "structural_key")
     assert 0 < looks < 50 * 100

@@ -7,6 +7,8 @@ import pytest
 from small_functions import relu, reverse, sums
 
 import tirlite as tl
+from tirlite.ir import Store, statements_of
+from tirlite.rewrite import Normalize, VectorizeLoops
 
 n, m = tl.dims("n m")
 STRATEGIES = ["none", "tvm", "share", "pack", "exact", "auto"]
@@ -319,3 +321,14 @@ def test_a_transpose_that_is_called_goes_by_tiles() -> None:
     for shape in ((16, 16), (33, 21), (1, 40)):
         x = np.random.default_rng(0).random(shape, np.float32)
         assert np.array_equal(outer(x), outer.interpret(x))
+
+
+def test_only_an_element_with_the_same_counters_may_be_overwritten_by_a_vector() -> None:
+    @tl.kernel
+    def crossed(x: tl.f32[n, n], y: tl.f32[n, n]):
+        for i in range(n):
+            for j in range(n):
+                y[i, j] = tl.exp(x[j, i])
+
+    vectors = VectorizeLoops(called=True, target="x86-64-v4")(Normalize()(crossed.ir))
+    assert any(store.value.dtype.lanes > 1 for store in statements_of(vectors.body, Store))

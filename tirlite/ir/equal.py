@@ -78,6 +78,11 @@ def are_equal(ones: Sequence[Expr], others: Sequence[Expr]) -> bool:
     )
 
 
+def structural_key(parts: Sequence[Expr]) -> tuple[tuple[object, ...], ...]:
+    """What is the same for several expressions and others if they `are_equal`, and for no others."""
+    return tuple(token.key for each in parts for token in _Stream(each))
+
+
 def _first_difference(a: Node, b: Node) -> tuple[_Token, _Token] | None:
     pairs = zip(_Stream(a), _Stream(b), strict=False)
     return next(((left, right) for left, right in pairs if left.key != right.key), None)

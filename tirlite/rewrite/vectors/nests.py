@@ -26,7 +26,7 @@ from tirlite.analysis.loops.patterns import (
 from tirlite.analysis.loops.records import keeps_a_record
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i32, i64
-from tirlite.ir.equal import structural_hash
+from tirlite.ir.equal import structural_key
 from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Max, Min, Mul, Ramp, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
@@ -489,6 +489,6 @@ def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
     """
     nodes = [touch.node for found in touches.values() for touch in found]
     stored, loaded = (
-        ((*map(structural_hash, each.indices),) for each in nodes if isinstance(each, kind)) for kind in (Store, Load)
+        {structural_key(each.indices) for each in nodes if isinstance(each, kind)} for kind in (Store, Load)
     )
-    return not {*stored}.isdisjoint(loaded)
+    return not stored.isdisjoint(loaded)
