@@ -60,3 +60,43 @@ def test_other_parts_are_refused(call: Callable[[object], object], given: object
     with pytest.raises(tl.CallTypeError, match=told) as caught:
         call(given)
     assert caught.value.code == "graph-argument-type"
+
+
+G = Builder("positive")
+POSITIVE = G.function(G.relu(G.input("x", tl.f32[tl.dim("n")])))
+RUNS = {
+    "evaluate": partial(evaluate, POSITIVE),
+    "explicit": explicit_allocation(POSITIVE),
+    "static": StaticRuntime(POSITIVE),
+    "compiled": compiled(POSITIVE),
+}
+by_run = pytest.mark.parametrize("call", RUNS.values(), ids=RUNS)
+
+
+@by_run
+def test_a_mask_is_not_lost(call: Callable[[object], object]) -> None:
+    masked = np.ma.masked_array(three, mask=[True, False, False])
+    for _ in range(50):  # Frequent calls go another way.
+        with pytest.raises(tl.CallTypeError, match="was given a MaskedArray, whose mask would be lost"):
+            call(masked)
+        assert call(three).shape == (3,)
+    g = Builder("masked")
+    with pytest.raises(tl.GraphError, match="a MaskedArray is not a constant of a graph: its mask would be lost"):
+        g.add(g.input("x", tl.f32[3]), masked)
+
+
+class Elsewhere:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        raise RuntimeError("its elements are on another machine\nand stay there")
+
+
+@by_run
+def test_what_a_library_says_of_its_array_is_told(call: Callable[[object], object]) -> None:
+    with pytest.raises(tl.CallTypeError, match="given an Elsewhere, whose library says: its elements are on another"):
+        call(Elsewhere())
+
+
+def test_a_number_of_numpy_is_a_tensor_without_axes() -> None:
+    g = Builder("next")
+    after = g.function(g.add(g.input("x", tl.i64[()]), 1))
+    assert int(evaluate(after, np.int64(2))) == int(compiled(after)(np.int64(2))) == 3

@@ -38,6 +38,14 @@ class WithInterface(Holder):
         return self.held.__array_interface__
 
 
+class WithStoredInterface(Holder):
+    """As NumPy's own `DummyArray`: each object holds its interface, its class has none."""
+
+    def __init__(self, held: np.ndarray) -> None:
+        super().__init__(held)
+        self.__array_interface__ = held.__array_interface__
+
+
 class WithDlpack(Holder):
     def __dlpack__(self, **named: Any) -> object:
         return self.held.__dlpack__(**named)
@@ -85,11 +93,12 @@ KINDS = [
     lambda held: (ctypes.c_float * held.size)(*held),
     mapped,
     WithInterface,
+    WithStoredInterface,
     WithDlpack,
     WithOldDlpack,
     WithMethod,
 ]
-NAMES = ["memoryview", "array", "ctypes", "mmap", "interface", "dlpack", "old dlpack", "method"]
+NAMES = ["memoryview", "array", "ctypes", "mmap", "interface", "stored interface", "dlpack", "old dlpack", "method"]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=NAMES)

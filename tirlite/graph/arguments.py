@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from tirlite.diag import CallTypeError, CallValueError, Message
+from tirlite.diag.error import an
 from tirlite.graph.demand import demand_function
 from tirlite.graph.demands import Demand
 from tirlite.graph.expr import FunctionNode
 from tirlite.graph.types import Array, TensorType, TupleType, Type, structured, tensors
 from tirlite.ir import TypeCode
 from tirlite.ir.faults import AssertFailed
+from tirlite.runtime.foreign import as_array
 from tirlite.sizes import Dim, dims_of, evaluate
 from tirlite.sizes.poly import atom_of
 
@@ -146,6 +148,14 @@ def _fields(name: str, of: TupleType, value: Any) -> Sequence[Any]:
 
 
 def _array(name: str, of: TensorType, value: Any) -> Array:
+    if isinstance(value, np.ma.MaskedArray):
+        raise GraphArgumentType(name, str(of), "a MaskedArray, whose mask would be lost").error()
+    if not isinstance(value, np.ndarray | np.generic):
+        seen = as_array(value, is_written=False, is_bfloat=of.dtype.code is TypeCode.BFLOAT)
+        if isinstance(seen, str) and seen:
+            given = f"{an(type(value).__name__)}, whose library says: {seen[:200]}"
+            raise GraphArgumentType(name, str(of), given).error()
+        value = value if isinstance(seen, str) else seen
     try:
         array = np.asarray(value, order="C")
     except ValueError:

@@ -7,7 +7,7 @@ Source: dlpack.h, versions 0 and 1.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -33,15 +33,23 @@ def as_array(given: Any, *, is_written: bool, is_bfloat: bool = False) -> Array 
             with suppress(BufferError):
                 _demand_elements(given)
                 return bfloat_bits(given)
-        if _has_buffer(given) or hasattr(kind, "__array_interface__"):
+        if _has_buffer(given) or hasattr(kind, "__array_interface__") or "__array_interface__" in _own(given):
             return np.asarray(given, copy=False)
         if hasattr(kind, "__dlpack__"):
             return _by_dlpack(given, is_written=is_written)
         if hasattr(kind, "__array__"):
             return np.asarray(given.__array__(copy=False) if is_written else given.__array__())
     except _FAILURES as error:
-        return str(error).split("\n", 1)[0] if hasattr(kind, "__dlpack__") else ""
+        return str(error).split("\n", 1)[0]
     return ""
+
+
+def _own(given: object) -> Mapping[str, object]:
+    """What was stored in an object by name: as NumPy's guide has it, its interface may be, too."""
+    try:
+        return vars(given)
+    except TypeError:
+        return {}
 
 
 def _has_buffer(given: object) -> bool:

@@ -295,6 +295,8 @@ class CallBuilder:
     def _constant(self, value: object, dtype: DType | None, name: str, span: Span | None) -> Constant:
         if dtype is None and isinstance(value, bool | int | float):
             dtype = literal_type(value, None)
+        if isinstance(value, np.ma.MaskedArray):
+            raise BadConstant("a MaskedArray", ": its mask would be lost", span=span).error()
         try:
             array = _array(value, dtype)
         except (OverflowError, TypeError, ValueError) as error:
