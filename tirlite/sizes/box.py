@@ -1,8 +1,8 @@
 """Finds a lower bound of a sum from the bounds of its factors.
 
-Each factor is taken as a variable of its own that may stand anywhere in its bounds. Moved to start at 0, a sum without
-negative coefficients is least at 0; a negative coefficient is made up for from the width of a factor. Mixed signs are
-settled by Bernstein coefficients, which for sums of degree one are the corners of the box.
+Each factor is an independent variable that may have any value in its bounds. With all factors moved to start at 0, a
+sum without negative coefficients is least at 0; a factor in negative terms alone is put at its high end. Factors of
+mixed signs are eliminated by Bernstein coefficients, which for degree one are the corners of the box.
 
 Proofs spend most of their time here, so a product is a number, a byte of which is the power of one factor: it hashes at
 once, and two are multiplied by adding them.
@@ -39,7 +39,7 @@ def bounds_in_box(terms: Mapping[tuple[F, ...], int]) -> Bounds:
 def minimum_in_box(terms: Mapping[tuple[F, ...], int], target: int | None = None) -> int | None:
     """A lower bound of the sum, or None where none is found. It is exact where no factor occurs in mixed signs.
 
-    With a `target`, None as well where it is plain that no bound reaches that.
+    With a `target`, None as well where it is plain that no bound reaches it.
     """
     if all(len(product) < 2 for product in terms):
         return _linear_minimum(terms)
@@ -54,7 +54,7 @@ def minimum_in_box(terms: Mapping[tuple[F, ...], int], target: int | None = None
 
 
 def _linear_minimum(terms: Mapping[tuple[F, ...], int]) -> int | None:
-    """The least value of a sum in which no two factors meet: each stands at one of its ends."""
+    """The least value of a sum without products of factors: each factor is at one of its ends."""
     total = 0
     for product, coefficient in terms.items():
         if product:
@@ -84,7 +84,7 @@ def _at_low_ends(terms: Mapping[tuple[F, ...], int]) -> int | None:
 
 
 def _falls_below(terms: Mapping[tuple[F, ...], int], target: int) -> bool:
-    """Whether the sum is below `target` at one of a few points: a bound costs much more, and is not above any."""
+    """Whether the sum is below `target` at one of a few points, which is much cheaper than a bound."""
     near = far = mixed = 0
     falling = {factor for product, coefficient in terms.items() if coefficient < 0 for factor in product}
     ends: dict[F, tuple[int, int, int]] = {}
@@ -223,7 +223,7 @@ def _at(terms: _Packed, place: int, weights: Sequence[int]) -> _Packed:
 
 
 def _absorbed(terms: _Packed, count: int) -> int | None:
-    """The constant, where each negative term is made up for by higher powers of its factors, since `k * k >= k`."""
+    """The constant term, if higher powers of its factors outweigh each negative term, since `k * k >= k`."""
     tops = int.from_bytes(bytes([_TOP]) * count)
     lows = int.from_bytes(bytes([_LOW_BITS]) * count)
     spare = {product: c for product, c in terms.items() if c > 0 and product}

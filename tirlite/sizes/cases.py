@@ -1,9 +1,9 @@
 """Proves by cases that one size is at most another: the last resort of checks.
 
-A storage is as large as the largest of what it holds, and `b` is at most `max(a, b, c)` whatever maxima stand within
-`b`: each operand is tried by itself. What holds of integers alone, as `n <= 4 * max(2 * n - 1, 0)` from 0 on, no bound
-of the one by the other shows. So dims are cut where operands of a maximum cross, as `n - 2` and 0 do at 2, and each
-part is a case of its own: there one of the operands stands for all.
+Storage is as large as the largest buffer in it, and `b <= max(a, b, c)` whatever maxima are within `b`: so each operand
+is tried by itself. What holds for integers alone, as `n <= 4 * max(2 * n - 1, 0)` from 0 on, no bound of one side by
+the other shows. So the range of a dim is cut where operands of a maximum cross, as `n - 2` and 0 do at 2, and each part
+is a case of its own, in which one of the operands is the maximum.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _KEPT = 1024
 def prove_le_by_cases(a: SizeLike, b: SizeLike) -> Proof:
     """Whether `a <= b`, where `prove_le` may not see it; NO is not looked for.
 
-    Maxima are taken apart, a few dozen operands at most; then a few dims are cut, at 0 and where operands cross. What
-    fails at a sample of the dims costs little.
+    Maxima are taken apart, into a few dozen operands at most; then the ranges of a few dims are cut, at 0 and where
+    operands cross. Samples of the dims refute cheaply what does not hold.
     """
     if is_plainly_at_most(a, b):
         return Proof.YES
@@ -57,7 +57,7 @@ def prove_le_by_cases(a: SizeLike, b: SizeLike) -> Proof:
 
 
 def is_plainly_at_most(a: SizeLike, b: SizeLike) -> bool:
-    """Whether each size that `a` is the maximum of is below one of those of `b` in each of its terms."""
+    """Whether each size that `a` is the maximum of is at most one of those of `b`, term by term."""
     if _is_termwise(terms_of(a), terms_of(b)):
         return True
     highs = _sums_from_zero(b)
@@ -65,7 +65,7 @@ def is_plainly_at_most(a: SizeLike, b: SizeLike) -> bool:
 
 
 def _is_termwise(low: Terms, high: Terms) -> bool:
-    """Whether no product is there more often in `low`, and none that is there less often is ever negative."""
+    """Whether no coefficient is larger in `low`, and each product with a smaller one is never negative."""
     more = {product: high.get(product, 0) - low.get(product, 0) for product in (*low, *high)}
     return all(
         count == 0 or (count > 0 and all(atom.bounds.nonnegative for atom in product))
@@ -88,7 +88,7 @@ def _is_within(low: Mapping[Product, int] | None, high: Mapping[Product, int] | 
 
 
 def _cases(a: SizeLike, b: SizeLike, dim: Dim, parts: Sequence[SizeLike]) -> Iterator[tuple[Size, Size]]:
-    """The two sizes with each of the parts in the place of the dim; nothing is to be shown where they divide by 0."""
+    """The two sizes with each of the parts in place of the dim, except for parts at which they divide by 0."""
     for part in parts:
         try:
             yield substitute(a, {dim: part}), substitute(b, {dim: part})
@@ -143,7 +143,7 @@ def _crossings(dim: Dim, a: SizeLike, b: SizeLike) -> set[int]:
 
 
 def _differences(size: SizeLike) -> Iterator[Size]:
-    """What tells the order of two operands of a maximum or minimum in `size`."""
+    """The differences of two operands of each maximum or minimum in `size`."""
     if isinstance(size, int):
         return
     for atom in inside_out(size):

@@ -61,7 +61,7 @@ def evaluate(size: SizeLike, binding: Mapping[Dim, int]) -> int:
 
 
 class Evaluated:
-    """The values of sizes at several bindings: what `evaluate` gives at each, an atom of many sizes looked at once."""
+    """Evaluates sizes at several bindings, as `evaluate` does at each, with each atom evaluated once."""
 
     def __init__(self, bindings: Sequence[Mapping[Dim, int]]) -> None:
         self._bindings = bindings
@@ -114,9 +114,9 @@ def _value(terms: Terms, values: Mapping[Atom, int]) -> int:
 
 
 def substitute(size: SizeLike, values: Mapping[A, SizeLike]) -> Size:
-    """`size` with sizes in the place of the atoms that `values` names, all at once, simplified again.
+    """`size` with the atoms in `values` replaced by sizes, all at once, and simplified.
 
-    Of an atom that is named and those in its operands, the outer one counts.
+    An atom that is replaced takes its operands with it.
 
     Raises KernelError where that makes a division by zero.
     """

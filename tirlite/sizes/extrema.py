@@ -1,4 +1,4 @@
-"""Forms the maximum or minimum of sizes, with what is proved not to matter left out."""
+"""Forms the maximum or minimum of sizes, without those that are proved not to matter."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def maximum(first: SizeLike, *rest: SizeLike) -> Size:
 
 
 def maximum_of_all(sizes: Sequence[Size]) -> Size:
-    """The greatest of several sizes, none of which is a maximum itself. Who calls knows that all of them matter."""
+    """The greatest of several sizes, none of which is a maximum itself, and all of which are known to matter."""
     return _of_all(Maximum, sizes)
 
 
@@ -281,9 +281,9 @@ def _samples(sizes: Sequence[Size]) -> dict[Size, tuple[int, ...]]:
 
 
 def each_of(size: Size) -> list[Size]:
-    """Sizes that are all 0 or more just where a sum is: in place of an extremum, each of what it is picked from.
+    """Sizes that are all at least 0 exactly where a sum is: the sum with each operand in place of an extremum.
 
-    The sum itself where there is none, and where they would be too many.
+    Only the sum itself if it has no such extremum, or too many operands.
     """
     todo, found = [size], []
     while todo:
@@ -300,7 +300,7 @@ def each_of(size: Size) -> list[Size]:
 
 
 def halves_of(size: Size) -> Iterator[Size]:
-    """Sizes that each tell, by being 0 or more, that a sum is: the greater of two is no less than half of both."""
+    """Sizes that imply, if at least 0, that a sum is: the greater of two sizes is no less than their mean."""
     for product, factor in terms_of(size).items():
         if _is_extremum(product, factor, least=False) and abs(factor) == 1 and len(product[0].operands) == 2:
             yield 2 * (size - factor * product[0]) + factor * (product[0].operands[0] + product[0].operands[1]) + 1

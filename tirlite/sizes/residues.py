@@ -1,4 +1,4 @@
-"""Finds the remainders of a dim for which a condition holds, where it depends on these alone.
+"""Finds the remainders of a dim for which a condition holds, if it depends on these alone.
 
 Windows on windows ask for `2*((h + 31)//32) == (h + 15)//16`. Both sides rise by 2 where h rises by 32, so that it
 holds for h where it holds for h + 32: where `h % 32 == 0 or 17 <= h % 32`.
@@ -66,7 +66,7 @@ class Residues:
 
 
 def residues_where_0(size: Size) -> Residues | None:
-    """Where a size is 0; None where that is not told by remainders of one dim."""
+    """The remainders at which a size is 0; None where that does not depend on remainders of one dim alone."""
     dims, found = dims_of(size), _period(size)
     if len(dims) != 1 or found is None or found[1] != 0 or found[0] > _LONGEST:
         return None
@@ -75,7 +75,7 @@ def residues_where_0(size: Size) -> Residues | None:
 
 
 def _period(size: Size) -> tuple[int, Fraction] | None:
-    """How far a dim goes until the size has changed by the same again, and by how much for each 1 that it goes."""
+    """The period of a size in its dim, and its mean rate of change; None where there is none."""
     period, rate = 1, Fraction(0)
     for product, factor in terms_of(size).items():
         if not product:

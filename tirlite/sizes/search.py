@@ -1,4 +1,4 @@
-"""Gives the best lower bound of a sum of atoms that a bounded search finds.
+"""Finds lower bounds of sums of atoms by a bounded search.
 
 Atoms are first taken as independent variables in their bounds (`box`). Where that is not enough they are replaced, one
 at a time, by simpler sizes that bound them, or by each of the sizes that they may equal.
@@ -7,9 +7,9 @@ Digits: `h//4` is `2*(h//8)` and a digit, which is 0 or 1. So `h//4 - 2*(h//8)` 
 bounds of each quotient alone do not tell. And twice `h//8` is `h//4` less the digit: so `h//4 - h//8`, of an `h` from 4
 on, is at least 1.
 
-Covers: where a sum has many unrelated dims, each negative term is covered by a positive one of its own. That is how a
-slot in a row of many ends where the row ends, or before. Each cover is a small proof about few dims, where a search
-through the whole sum would try all ways to bound all of its terms together.
+Covers: in a sum over many unrelated dims, each negative term is covered by a positive term of its own. That proves that
+a slot in a row of many ends within the row. Each cover is a small proof about few dims, while a search of the whole sum
+would try all combinations of bounds of its terms.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Bound = Callable[[Terms], "int | None"]
 
 
 def covered_minimum(terms: Terms, bound: Bound) -> int | None:
-    """A number that the sum never falls below, or None where some negative term is not seen to be covered.
+    """A lower bound of the sum, or None where no cover is found for some negative term.
 
     Negative terms over the same dims are covered together, by one term or by all that are over the same dims: of
     `round_up(96 * n, 64)` there are two, `64 * n` and `64 * ((n + 1) // 2)`.
@@ -84,7 +84,7 @@ class _Free:
         return sorted(found, key=self.products.__getitem__)
 
     def covers(self, over: tuple[Dim, ...]) -> list[list[Product]]:
-        """What may cover a term over these dims: each term that meets it, then all of those over the same dims."""
+        """Candidates to cover a term over these dims: each term with some of them, then all terms over the same dims."""
         found = self.meeting(over)
         groups = by_key((self._dims[product], product) for product in found)
         return [*([product] for product in found), *(group for group in groups.values() if len(group) > 1)]
@@ -95,7 +95,7 @@ class _Free:
 
 
 def telling_bindings(terms: Terms) -> Iterator[Mapping[Dim, int]]:
-    """Bindings at which one negative term each is large, and what is of other dims is small: there a sum is least."""
+    """Bindings at which one negative term is large and terms of other dims are small, where sums may be least."""
     dims = dims_of(of_terms(terms))
     negative = [product for product, coefficient in terms.items() if product and coefficient < 0]
     for product in negative[:_SAMPLED]:
@@ -105,7 +105,7 @@ def telling_bindings(terms: Terms) -> Iterator[Mapping[Dim, int]]:
 
 @record
 class _Digit(Factor):
-    """What a quotient by a number is above that by a multiple of it, times that multiple."""
+    """The difference between a quotient by a number and a multiple of the quotient by a multiple of it."""
 
     ident: int
     bounds: Bounds
@@ -123,8 +123,8 @@ class _FloorForm:
 
 
 def minimum_by_digits(terms: Terms, target: int | None = None) -> int | None:
-    """A number that the sum never falls below, or None; None as well where no two atoms divide one size, and where it
-    is plain that no number reaches `target`.
+    """A lower bound of the sum, or None: also where no two atoms divide one size, and where plainly no bound reaches
+    `target`.
     """
     links = list(_links(list(dict.fromkeys(_floor_form(atom) for product in terms for atom in product))))
     if not links:
@@ -158,7 +158,7 @@ def _floor_form(atom: Atom) -> _FloorForm:
 
 @record
 class _Link:
-    """Two atoms of which one is `times` the other one, and a digit, less a number."""
+    """Two atoms with `fine == times * coarse + digit - less`."""
 
     fine: Factor
     coarse: Factor
@@ -168,12 +168,12 @@ class _Link:
 
     @property
     def of_coarse(self) -> Mapping[tuple[Factor, ...], int]:
-        """What the one is."""
+        """`fine` by that equation."""
         return _sum_of({(self.coarse,): self.times, (self.digit,): 1, (): -self.less})
 
     @property
     def of_fine(self) -> Mapping[tuple[Factor, ...], int]:
-        """What the other one is, times `times`."""
+        """`times * coarse` by that equation."""
         return _sum_of({(self.fine,): 1, (self.digit,): -1, (): self.less})
 
 
@@ -182,7 +182,7 @@ def _sum_of(terms: Mapping[tuple[Factor, ...], int]) -> Mapping[tuple[Factor, ..
 
 
 def _links(parts: list[_FloorForm]) -> Iterator[_Link]:
-    """Each atom with one that is divided by a multiple, those of the smallest divisors first."""
+    """Each atom with one whose divisor is a multiple of its own, the smallest divisors first."""
     ordered = sorted(parts, key=lambda part: (part.by, part.constant))
     for place, fine in enumerate(ordered):
         coarse = next(
@@ -210,9 +210,7 @@ _MOST_PAIRS = 3
 
 
 def best_lower_bound(terms: Terms, target: int | None = None, budget: int = BUDGET) -> int | None:
-    """A number that the sum never falls below, or None. Looks no further once it has reached `target`, nor into more
-    than `budget` sums of one search.
-    """
+    """A lower bound of the sum, or None. The search ends once it has reached `target`, or looked into `budget` sums."""
     # All values of the sum lie whole steps apart: a bound between two of them is as good as the upper one.
     step = divisor_of({product: coefficient for product, coefficient in terms.items() if product}) or 1
     constant = terms.get((), 0)
@@ -232,7 +230,7 @@ def _lower_bound(terms: Terms, target: int | None, budget: int) -> int | None:
 
 @lru_cache(_KEPT)
 def _looked_into(items: tuple[tuple[Product, int], ...], target: int | None, budget: int) -> int | None:
-    """A bound of a sum whose terms depend on each other, if any is found. They come in order, which may tell."""
+    """A lower bound of a sum whose terms depend on each other, if any is found. It may depend on their order."""
     terms = dict(items)
     # Most of what is asked is not so, and a few samples tell at a fraction of what a proof takes.
     if target is not None and _falls_below(terms, target):
@@ -251,7 +249,7 @@ def _looked_into(items: tuple[tuple[Product, int], ...], target: int | None, bud
 
 
 def _falls_below(terms: Terms, target: int) -> bool:
-    """Whether the sum is below `target` at a sample binding, so that looking for a proof is in vain."""
+    """Whether the sum is below `target` at a sample binding, so that there is no proof."""
     size = of_terms(terms)
     if varies(size):
         return False
@@ -272,7 +270,7 @@ def _far_bindings(dims: Sequence[Dim]) -> Iterator[Mapping[Dim, int]]:
 
 
 class _Search:
-    """One search, and how far it may still go."""
+    """One search, with a budget."""
 
     def __init__(self, budget: int) -> None:
         self._left = budget
@@ -397,7 +395,7 @@ class _Distance(Factor):
 
 
 def minimum_by_order(terms: Mapping[tuple[F, ...], int]) -> int | None:
-    """A number that the sum never falls below, or None. Looks at pairs whose product counts against their squares.
+    """A lower bound of the sum, or None, by pairs of factors whose product is negative and whose squares are positive.
 
     `n*n - 2*n*m + m*m` falls and rises with either factor; with `n = m + d` it is `d*d`.
     """

@@ -1,4 +1,4 @@
-"""Unknowns: integers between ends that are sizes. What is made of them has ends, and is a sum of their multiples."""
+"""Unknowns: integers between ends that are sizes; and the ends and linear forms of sizes over unknowns."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ Ends: TypeAlias = "tuple[Size | None, Size | None]"
 class Unknown(Atom):
     """An integer from `low` to `high`, both included: sizes without unknowns, or None where no bound is known.
 
-    With `counts` it is the number of iterations of the loop `owner` that lie behind. Else it keeps its value during one
-    iteration of `owner`, or, where that is None, during one run of the function; or, where it is not `steady`, from one
-    evaluation to the next at best.
+    With `counts` it is the number of completed iterations of the loop `owner`. Else its value is constant during one
+    iteration of `owner`, or during one run of the function if that is None. If it is not `steady`, its value may change
+    between any two evaluations.
     """
 
     origin: Origin
@@ -104,7 +104,7 @@ def linear(size: Size) -> Linear | None:
 
 
 def terms_in(size: Size) -> dict[Atom, Size]:
-    """What varies in a size, with its factors. Of a product of several it is the first one, times the others."""
+    """The atoms that vary in a size, with their factors; of a product of several, the first one."""
     found: dict[Atom, dict[Product, int]] = {}
     for product, coefficient in terms_of(size).items():
         moving = next((atom for atom in product if atom.varies), None)
@@ -132,7 +132,7 @@ def unknowns_in(*sizes: Size) -> Iterator[Unknown]:
 def ends(size: Size) -> Ends:
     """Sizes without unknowns that `size` never falls below, and never exceeds; None where none is known.
 
-    Each atom that varies is taken to stand anywhere in its own ends.
+    Each atom that varies may have any value between its own ends.
     """
     if isinstance(size, int):
         return size, size
@@ -152,7 +152,7 @@ def ends(size: Size) -> Ends:
 
 
 def ends_beside(known: Ends, size: Size, facts: Iterable[Size]) -> Ends:
-    """The ends of a size, beside those that are known, where facts are 0 or more: of two that of a fact."""
+    """The known ends of a size, improved by facts, sizes that are at least 0."""
     low, high = known
     for fact in facts:
         most, least = size + fact, size - fact
@@ -201,7 +201,7 @@ def ends_of(atom: Atom) -> Ends:
 
 
 def _picked(pick: Callable[..., Size], found: Sequence[Size | None], *, one: bool) -> Size | None:
-    """The end of an extremum; `one` says that the end of one operand alone is a bound too."""
+    """The end of an extremum; with `one`, the end of one operand alone is a bound."""
     known = [each for each in found if each is not None]
     return pick(*known) if known and (one or len(known) == len(found)) else None
 
@@ -217,7 +217,7 @@ def multiple(between: Ends, factor: Size) -> Ends:
 
 
 def sum_of(sizes: Iterable[Size]) -> Size:
-    """What sizes come to. Only that is made, and no sum of some of them."""
+    """The sum of sizes, without making partial sums."""
     number, terms = 0, dict[Product, int]()
     for size in sizes:
         if isinstance(size, int):
@@ -241,8 +241,8 @@ def is_positive(size: Size) -> bool:
 def is_positive_beside(size: Size, other: Size) -> bool:
     """Whether `size` is proved to be 1 or more wherever `other` has a value.
 
-    By itself, or as a loop whose iterations `other` counts would have none if it were 0: that is so of n in `i // n`,
-    where i is below `8 * n`.
+    Either by itself, or because a loop counter in `other` has no value if `size` is 0: as n in `i // n`, with i below
+    `8 * n`.
     """
     if is_positive(size):
         return True
@@ -259,7 +259,7 @@ def is_positive_beside(size: Size, other: Size) -> bool:
 
 
 def quotient(x: Size, by: Size) -> Size:
-    """`x // by`, where what is left over is less than a symbolic `by` too if the ends of unknowns say so."""
+    """`x // by`, simplified by the ends of unknowns where the dividend is less than a symbolic `by`."""
     found = x // by
     for atom, factor in _divided(found, by):
         if isinstance(atom, Quotient) and _is_less(atom.dividend, atom.by):
@@ -277,7 +277,7 @@ def remainder(x: Size, by: Size) -> Size:
 
 
 def _divided(found: Size, by: Size) -> Iterator[tuple[Atom, Size]]:
-    """The atoms to look at: with a number for a divisor, bounds have told."""
+    """The atoms to simplify; none where `by` is a number, as bounds are enough then."""
     yield from () if isinstance(by, int) else terms_in(found).items()
 
 
@@ -287,7 +287,7 @@ def _is_less(x: Size, y: Size) -> bool:
 
 
 def relation_of(atom: Atom) -> Size | None:
-    """A sum that is always 0, in which a quotient or remainder stands with the other one and what is divided."""
+    """A sum that is always 0: the equation between a quotient or remainder, the other one, and the dividend."""
     if isinstance(atom, Quotient):
         return atom.dividend - atom.by * atom - atom.dividend % atom.by
     if isinstance(atom, Remainder):
@@ -296,7 +296,7 @@ def relation_of(atom: Atom) -> Size | None:
 
 
 def recombined(size: Size) -> Size:
-    """The same sum, with what was taken apart by a division put together again where fewer divisions are left then."""
+    """An equal sum, with quotients and remainders of the same dividend recombined where that leaves fewer divisions."""
     if isinstance(size, int):
         return size
     for product, factor in size.terms.items():
@@ -321,9 +321,9 @@ _MOST_FORMS = 6
 
 
 def forms_of(size: Size) -> list[Size]:
-    """Sums that are all equal to `size`: over each of the operands of its extrema, and how far that is from these.
+    """Sums equal to `size`, with an operand of an extremum and the distance from it in place of the extremum.
 
-    So `max(i - 1, 0)`, with i at least 0, is i - 1 and no more than 1 above.
+    So `max(i - 1, 0)` becomes `i - 1 + max(0, 1 - i)`.
     """
     found = [size]
     for each in found:
@@ -337,14 +337,14 @@ def forms_of(size: Size) -> list[Size]:
 
 
 def _seen_from(operand: Size, atom: Maximum | Minimum) -> Size:
-    """An extremum as one of its operands, and a rest that is not negative."""
+    """An extremum as one of its operands, plus or minus a distance that is not negative."""
     if isinstance(atom, Maximum):
         return operand + maximum(*(each - operand for each in atom.sizes))
     return operand - maximum(*(operand - each for each in atom.sizes))
 
 
 def follows(goal: Size, facts: Sequence[Size]) -> bool:
-    """Whether a sum is 0 or more where each of `facts` is: by itself, or as it is no less than a multiple of a fact."""
+    """Whether `goal >= 0` follows from facts, sizes that are at least 0: by itself, or by a multiple of one of them."""
     return any(
         _starts_at_zero(form) or any(_starts_at_zero(form - scale * f) for f in facts for scale in scales(form, f))
         for form in forms_of(goal)
@@ -352,7 +352,7 @@ def follows(goal: Size, facts: Sequence[Size]) -> bool:
 
 
 def scales(goal: Size, fact: Size) -> Iterator[int]:
-    """By how much a fact is to be taken for a term of the goal to go away."""
+    """The factors by which a fact cancels a term of the goal."""
     factors: dict[int, None] = {}
     terms = terms_of(goal)
     for product, coefficient in terms_of(fact).items():
