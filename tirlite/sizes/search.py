@@ -84,7 +84,7 @@ class _Free:
         return sorted(found, key=self.products.__getitem__)
 
     def covers(self, over: tuple[Dim, ...]) -> list[list[Product]]:
-        """Candidates to cover a term over these dims: each term with some of them, then all terms over the same dims."""
+        """Candidates to cover a term over these dims: terms with some of them, then groups over the same dims."""
         found = self.meeting(over)
         groups = by_key((self._dims[product], product) for product in found)
         return [*([product] for product in found), *(group for group in groups.values() if len(group) > 1)]

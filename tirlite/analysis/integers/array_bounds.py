@@ -62,7 +62,7 @@ NO_ARRAYS = ArrayBounds()
 
 
 def array_bounds(sizes: Iterable[Size]) -> ArrayBounds:
-    """What holds where arrays of this many bytes exist. A sum in which something is subtracted tells nothing."""
+    """The bounds that follow from arrays of this many bytes. A sum with a negative term gives none."""
     todo = [*sizes]
     seen, found, times = set(todo), dict[Product, None](), dict[Product, int]()
     while todo:

@@ -52,7 +52,7 @@ class Definitions:
         return None if value is None else Definition(None, value, is_statement=False)
 
     def value(self, expr: Expr) -> Expr:
-        """What an expression names, else the expression."""
+        """The value of the variable that an expression is, else the expression."""
         named = self.of(expr) if isinstance(expr, Var) else None
         return expr if named is None or named.value is None else named.value
 

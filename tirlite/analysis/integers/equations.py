@@ -1,4 +1,4 @@
-"""Finds what all solutions of linear equations over integers in bounds have in common, or that there are none.
+"""Solves linear equations over bounded integers: finds what all solutions have in common, or that there are none.
 
 Each equation is reduced by what its variables' bounds leave: a variable whose multiples are farther apart than all the
 rest can reach has one possible value. That settles indices that are digits of a number in mixed radix, such as
@@ -105,7 +105,7 @@ class _Solver:
         return replace(equation, constant=constant, terms=terms)
 
     def _step(self, equation: Equation) -> bool:
-        """Learn from one equation; False where it has no solution."""
+        """Tighten values by one equation; False where it has no solution."""
         terms, constant = equation.terms, equation.constant
         if not terms:
             return not (is_positive(constant) or is_positive(-constant))
@@ -136,7 +136,7 @@ class _Solver:
         return True
 
     def _pin(self, name: Name, equation: Equation, rest: tuple[Size, Size]) -> bool:
-        """Give the variable its value where all else leaves it one, which lies between the ends of `rest`."""
+        """Fix a variable if the ends of `rest`, the other terms, leave it one value."""
         step = equation.terms[name]
         if not is_positive(step):
             step = -step
@@ -180,7 +180,7 @@ def _may_divide(terms: dict[Name, Size], constant: Size) -> bool:
 
 
 def _multiples(constant: Size, step: Size) -> tuple[Size, ...]:
-    """How many times `step` the constant may be taken for: rounded down, and up."""
+    """The constant divided by `step`: rounded down, and up."""
     if constant == 0:
         return (0,)
     if isinstance(step, int):
@@ -249,7 +249,7 @@ class Instances:
         self.system.equate(constant, terms)
 
     def relate(self) -> None:
-        """Add what relates quotients and remainders to what is divided, for each that was met."""
+        """Add the equations between quotients, remainders and dividends, for each that occurs."""
         done: dict[Atom, None] = {}
         while todo := [atom for atom in self.met if atom not in done]:
             for atom in todo:
@@ -281,7 +281,7 @@ class Instances:
         return name
 
     def _eliminate(self, one: Equation, other: Equation) -> None:
-        """Add what two equations say together, without the first variable that both are about."""
+        """Add a combination of two equations that eliminates the first variable in both."""
         for name, factor in one.terms.items():
             by = other.terms.get(name)
             if isinstance(factor, int) and isinstance(by, int):

@@ -18,9 +18,9 @@ _MOST_PAIRS = 1024
 
 
 def against(facts: Facts, first: For, second: For, shift: int) -> Iterator[Dependence | None]:
-    """What would be out of order in one loop that runs the second one `shift` iterations behind the first.
+    """The dependences that forbid one loop which runs the second loop `shift` iterations behind the first.
 
-    None stands for what is not known: how the loops lie to each other, or too many pairs of accesses.
+    None stands for an unknown one: the loops cannot be aligned, or there are too many pairs of accesses.
     """
     mine, others = (facts.touches_in.get(loop, {}) for loop in (first, second))
     addresses, aligned = facts.addresses, None

@@ -26,7 +26,7 @@ _MOST_PAIRS, _FEW_PAIRS = 1024, 4
 
 
 def is_independent(loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses) -> bool:
-    """Whether no iteration is left that may touch what another one writes. Many pairs of accesses are not looked at."""
+    """Whether no iteration may touch what another one writes; False where there are too many pairs of accesses."""
     pairs: dict[Allocation, list[tuple[Touch, Touch]]] = {}
     left = _MOST_PAIRS
     for allocation, each in touches.items():
@@ -68,7 +68,7 @@ def _rows_lie_apart(loop: For, touches: Sequence[Touch], addresses: Addresses) -
 
 
 def _rows(loop: For, touches: Sequence[Touch], addresses: Addresses) -> list[_Row]:
-    """The rows that accesses to one buffer are; none where that is not told, or few are together."""
+    """The rows of accesses to one buffer; none where that is unknown, or only few are in a row."""
     told: list[tuple[tuple[object, ...], tuple[Touch, tuple[int, ...]]]] = []
     counters: dict[object, Unknown] = {}
     for touch in touches:
@@ -102,7 +102,7 @@ def _rows(loop: For, touches: Sequence[Touch], addresses: Addresses) -> list[_Ro
 
 
 def _loops_inside(loop: For, touch: Touch) -> list[For] | None:
-    """The loops around an access inside of `loop`, the innermost first; None where one of them counts nothing."""
+    """The loops around an access inside `loop`, the innermost first; None where one of them has no counter."""
     found: list[For] = []
     for region in regions_around(touch.region):
         if region.composite is loop:

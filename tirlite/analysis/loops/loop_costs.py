@@ -66,7 +66,7 @@ class _Range:
 
 
 def costs_of(stmts: Sequence[Stmt], sizes: Mapping[Var, int]) -> Costs:
-    """What some loops, or calls, cost together where dims and parameters that are numbers have these values."""
+    """The cost of loops or calls together, at these values of dims and scalar parameters."""
     ranges = {var: _Range(value, value) for var, value in sizes.items()}
     for stmt in stmts:
         _note_ranges(stmt, ranges)
@@ -100,7 +100,7 @@ def _note_ranges(stmt: Stmt, ranges: dict[Var, _Range]) -> None:
 
 
 def _widen(box: list[_Range], buffer: Buffer, node: Node, ranges: Mapping[Var, _Range]) -> None:
-    """Takes the elements that one more access touches into the box of a buffer."""
+    """Extends the box of a buffer by the elements of one more access."""
     shape = [found.high if (found := _range(extent, ranges)) is not None else 0.0 for extent in buffer.shape]
     indices = node.indices if isinstance(node, Load | Store) else (None,) * len(shape)
     for axis, (index, extent) in enumerate(zip(indices, shape, strict=True)):
@@ -158,7 +158,7 @@ def _of_two(expr: Expr, a: _Range, b: _Range) -> _Range | None:
 
 
 class _Counts:
-    """Counts operations, each as often as it runs; loops whose bounds vary count as with what lies in the middle."""
+    """Counts operations, each as often as it runs; bounds that vary are taken at their middle."""
 
     def __init__(self, ranges: Mapping[Var, _Range]) -> None:
         self._ranges = ranges

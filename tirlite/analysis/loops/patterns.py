@@ -1,4 +1,4 @@
-"""Recognizes loops with much work in each iteration, nests over whole rows, and loops that several workers share.
+"""Recognizes patterns of loops: much work in an iteration, whole rows, loops for several workers, and others.
 
 These are quick questions, asked before the modules that transform such loops are imported.
 """
@@ -43,7 +43,7 @@ _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 def has_much_to_do(loop: For) -> bool:
     """Whether an iteration has loops inside, or computes elementary functions.
 
-    Of few iterations, which LLVM writes out one by one, those that round floats to integers have much to do as well.
+    In a loop of few iterations, which LLVM unrolls, rounding floats to integers counts as well.
     """
     is_few = loop.values is not None and len(loop.values) <= _FEW
     todo = [*loop.body.stmts]
@@ -67,15 +67,15 @@ def is_done_at_once(loop: For) -> bool:
 
 
 def is_written_out(loop: For) -> bool:
-    """Whether LLVM writes out the iterations of a loop one by one, as there are few, before it looks for vectors."""
+    """Whether LLVM unrolls a loop, as it has few iterations, before it looks for vectors."""
     return loop.values is not None and GROUP <= len(loop.values) <= _WRITTEN_OUT
 
 
 def reads_neighbours(loop: For) -> bool:
-    """Whether an iteration, without loops inside, loads a small element that one soon after it loads again.
+    """Whether an iteration, without loops inside, loads a small element that a later iteration loads again.
 
-    LLVM keeps such elements from one iteration to the next, and then has to shuffle each of its vectors together. That
-    costs little where they are words.
+    LLVM keeps such elements from one iteration to the next, and then has to shuffle its vectors. That costs little for
+    words.
     """
     if not loop.body.kinds <= {Store, Let, Allocate}:
         return False
@@ -98,16 +98,16 @@ def reads_neighbours(loop: For) -> bool:
 
 
 def follows_whole(loop: For) -> bool:
-    """Whether a loop goes over what whole groups of iterations have left, as `range(n // 8 * 8, n)`."""
+    """Whether a loop runs the remainder of whole groups of iterations, as `range(n // 8 * 8, n)`."""
     start = loop.start.b if isinstance(loop.start, Add) else loop.start
     return isinstance(start, Mul) and isinstance(start.a, FloorDiv)
 
 
 def skips(loop: For) -> bool:
-    """Whether iterations copy elements of a row that lie apart, or what is the least or the largest of a few of them.
+    """Whether iterations copy strided elements of a row, or the least or greatest of a few of them.
 
-    LLVM takes groups of neighbours apart where most of each are loaded, and gathers lanes where these are computed
-    with. Else it goes one by one.
+    LLVM deinterleaves groups of neighbours if most of each group is loaded, and gathers lanes that are computed with.
+    Other such loops have no vectors.
     """
     if not loop.body.kinds <= {Store}:
         return False
@@ -126,7 +126,7 @@ def skips(loop: For) -> bool:
 
 
 def elements_between(access: Load | Store, counter: Var) -> int | None:
-    """How many elements lie from what an iteration accesses to what the next one does; None where that is unknown."""
+    """The distance in elements between the accesses of an iteration and the next one; None where it is unknown."""
     total, row = 0, 1
     for index, extent in zip(reversed(access.indices), reversed(access.buffer.shape), strict=True):
         if access.buffer.strides or (moves := moved_by(index, counter)) is None:
@@ -139,7 +139,7 @@ def elements_between(access: Load | Store, counter: Var) -> int | None:
 
 
 def _passed(access: Load) -> int:
-    """How many elements the numbers in indices pass, along axes that are known."""
+    """The constant offset of an access in elements, along axes of known extents."""
     total, row = 0, 1
     for index, extent in zip(reversed(access.indices), reversed(access.buffer.shape), strict=True):
         total += row * (index.value if isinstance(index, IntImm) else parted(index)[1])
@@ -148,9 +148,9 @@ def _passed(access: Load) -> int:
 
 
 def divides(loop: For) -> bool:
-    """Whether an iteration, without loops inside, divides integers of up to 32 bits by what is no constant.
+    """Whether an iteration, without loops inside, divides integers of up to 32 bits by a value that is not constant.
 
-    Vectors of floats do that; LLVM takes one lane after the other.
+    Vectors of floats can do that, while LLVM divides lane by lane.
     """
     is_met = False
     for node in walk(loop.body):
@@ -165,10 +165,10 @@ def _is_by_floats(node: FloorDiv | FloorMod) -> bool:
 
 
 def resamples(loop: For) -> bool:
-    """Whether an iteration, without loops inside, loads at a place along a row that it rounds a float to.
+    """Whether an iteration, without loops inside, loads at an index along a row that is a rounded float.
 
-    Such places are near each other where an image is made larger, or not much smaller. By branches LLVM goes where it
-    has instructions for such loads: not of elements of fewer than four bytes.
+    Such indices are near each other where an image is enlarged, or not much reduced. With branches, LLVM has vectors
+    if there are instructions for masked loads: not for elements of fewer than four bytes.
     """
     if not loop.body.kinds <= {Store, Let, Allocate, IfThenElse}:
         return False
@@ -191,9 +191,9 @@ def resamples(loop: For) -> bool:
 
 
 def meets_itself(loop: For) -> bool:
-    """Whether an iteration, of stores and lets alone, loads where it stores, at no fixed distance, or where it skips.
+    """Whether an iteration of stores and lets accesses a buffer that it stores to in a way that LLVM does not check.
 
-    What it stores to two places that go the same way, LLVM tells apart as it runs.
+    That is in the opposite direction, or by a load at a distance that is not constant.
     """
     if not loop.body.kinds <= {Store, Let}:
         return False
@@ -221,9 +221,9 @@ def meets_itself(loop: For) -> bool:
 
 
 def meets_other_rows(loop: For) -> bool:
-    """Whether an iteration, of stores and lets alone, loads what lies in another row beside where it stores.
+    """Whether an iteration of stores and lets loads from another row of the buffer that it stores to.
 
-    LLVM tells the rows apart only if all are that loops around go through.
+    LLVM can tell the rows apart only if outer loops go through all of them.
     """
     if loop.step != 1 or not loop.body.kinds <= {Store, Let}:
         return False
@@ -240,7 +240,7 @@ def meets_other_rows(loop: For) -> bool:
 
 
 def _named_integers(loop: For) -> Mapping[Expr, Expr]:
-    """What the lets of an iteration say that integers are, over the loop's variable."""
+    """The values of integer lets of an iteration, over the loop's variable."""
     lets = [stmt for stmt in loop.body.stmts if isinstance(stmt, Let) and stmt.var.dtype.is_integer]
     if not lets:
         return {}
@@ -250,10 +250,7 @@ def _named_integers(loop: For) -> Mapping[Expr, Expr]:
 
 
 def moved_by(index: Expr, var: Var) -> int | None:
-    """By how much an index changes from one iteration to the next, where it is a sum with the loop's variable.
-
-    That may have a number as its factor.
-    """
+    """By how much an index changes from one iteration to the next; None where it is not linear in the variable."""
     if index is var:
         return 1
     if isinstance(index, Add | Sub):
@@ -279,7 +276,7 @@ def widest_computed(stmts: Iterable[Stmt]) -> int:
 
 
 def parted(index: Expr) -> tuple[Expr, int]:
-    """An index as what it is relative to, and how far it lies from there; `4 * i + (p + 1)` too."""
+    """An index as a base and a constant offset; also of `4 * i + (p + 1)`."""
     base, offset = without_number(index)
     if isinstance(base, Add):
         inner, more = without_number(base.b)
@@ -288,17 +285,17 @@ def parted(index: Expr) -> tuple[Expr, int]:
 
 
 def _are_in_a_row(one: Load, base: Expr, other: Load, of: Expr) -> bool:
-    """Whether two loads differ in how far along a row they lie, and in nothing else."""
+    """Whether two loads differ only in their constant offsets along a row."""
     from tirlite.ir.equal import are_equal
 
     return one.buffer is other.buffer and are_equal((base, *one.indices[:-1]), (of, *other.indices[:-1]))
 
 
 def has_elements_apart(loop: For, alone: Collection[object]) -> bool:
-    """Whether a look at stores and lets shows that no iteration touches what another one writes.
+    """Whether it is plain that no iteration of stores and lets touches what another one writes.
 
-    What is written has no other name, as one of `alone`, and all accesses to it have the loop's variable as their index
-    along one axis.
+    Each buffer that is written is one of `alone`, without aliases, and all accesses to it have the loop's variable as
+    their index along one axis.
     """
     if not loop.body.kinds <= {Store, Let}:
         return False
@@ -324,9 +321,9 @@ def _rounds(node: Node) -> bool:
 
 
 def only_branch(loop: For) -> IfThenElse | None:
-    """The branch that is all of a loop's body, but for names of integers that it may come after.
+    """The branch that is all of a loop's body, except for integer lets before it.
 
-    One of a loop around others has no else: their rows may belong together.
+    It has no else if there are loops inside, as their rows may belong together.
     """
     *names, last = loop.body.stmts or (loop,)
     if loop.kind not in _COUNTED or not isinstance(last, IfThenElse):
@@ -337,13 +334,13 @@ def only_branch(loop: For) -> IfThenElse | None:
 
 
 def may_be_window(loop: For) -> bool:
-    """Whether the ends of a loop may move with the counter of one around."""
+    """Whether the bounds of a loop may depend on the counter of an outer one."""
     is_in_order = loop.kind in (ForKind.SERIAL, ForKind.REDUCE)
     return is_in_order and not isinstance(loop.start, IntImm) and not isinstance(loop.stop, IntImm)
 
 
 def sums_differences(loop: For) -> bool:
-    """Whether a loop does no more than add up by how much bytes differ: an instruction takes a vector of these."""
+    """Whether a loop only sums absolute differences of bytes: there is a vector instruction for that."""
     store = loop.body.stmts[0] if len(loop.body.stmts) == 1 else None
     if not isinstance(store, Store) or not isinstance(store.value, Add) or store.value.dtype.lanes > 1:
         return False
@@ -355,10 +352,10 @@ def sums_differences(loop: For) -> bool:
 
 
 def distributed_loops(func: PrimFunc, workers: int) -> dict[For, int]:
-    """Each loop that is run by several workers, with how many these are at most; in program order.
+    """The loops that are run by several workers, with the most workers of each, in program order.
 
-    It is the outermost parallel loop of its nest that may have more than one iteration: parallel loops inside it run
-    one iteration after the other, in the worker that they are met by.
+    That is the outermost parallel loop of a nest that may have more than one iteration: parallel loops inside it run
+    serially in each worker.
     """
     found: dict[For, int] = {}
     stack: list[Stmt] = [func.body] if workers > 1 else []
@@ -395,7 +392,7 @@ def widens_integers(body: SeqStmt) -> bool:
 
 
 def factor_of(product: Mul, var: Var) -> int:
-    """What a variable is multiplied by in a product of it and a constant, else 1."""
+    """The constant factor of a variable in a product of the two, else 1."""
     a, b = product.a, product.b
     if isinstance(a, IntImm):
         a, b = b, a
@@ -403,11 +400,10 @@ def factor_of(product: Mul, var: Var) -> int:
 
 
 def whole_rows(loop: For, *, of_loops: bool = False) -> list[For]:
-    """A loop and those inside that go with it, the innermost last; the loop alone where rows are not whole.
+    """The loops of a perfect nest over whole rows, the innermost last; the loop alone where rows are not whole.
 
-    Rows are whole of which a nest goes over all elements: these lie one behind the other. A fault tells in which row
-    and column it was, so loops in which an access is checked stay apart. With `of_loops` what is done for each element
-    may have loops inside.
+    Rows are whole if the nest goes over all their elements, which are contiguous. Loops with checked accesses do not
+    count, since a fault tells its row and column. With `of_loops` the innermost body may have loops inside.
     """
     nest = chain_from(loop)
     inside = nest[1:]
@@ -419,7 +415,7 @@ def whole_rows(loop: For, *, of_loops: bool = False) -> list[For]:
 
 
 def _goes_through(nest: list[For]) -> bool:
-    """Whether a nest asks for its variables only to go through rows of arrays, and does so."""
+    """Whether a nest uses its variables only to go through whole rows of arrays, and does so."""
     counted = {loop.var for loop in nest}
     goes = False
     todo: list[Node] = [*nest[-1].body.stmts]

@@ -8,7 +8,7 @@ from tirlite.ir.walk import loads_in, walk
 
 
 def keeps_a_record(loop: For) -> bool:
-    """Whether all that an iteration does is on a comparison with the best so far, which it then is: hardly any does it.
+    """Whether an iteration only replaces the best so far if a comparison says so, which is rare.
 
     As in `if x[i] > top: top = x[i]`, or `if x[i] > x[best]: best = i`.
     """

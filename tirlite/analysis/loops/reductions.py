@@ -162,7 +162,7 @@ AnyUpdate: TypeAlias = Update | PairUpdate
 
 
 def update_of(store: Store) -> Update | None:
-    """What a store combines with its own element; None where it is not an update."""
+    """The update that a store is, or None."""
     value = store.value
     if isinstance(value, Sub) and _is_element(value.a, store):
         assert isinstance(value.a, Load)
@@ -254,7 +254,7 @@ def _pairs_in(body: SeqStmt) -> Iterator[PairUpdate]:
 
 
 def neutral(operation: Operation, dtype: DType) -> Expr:
-    """The scalar that changes nothing that it is combined with. Of float sums it is -0.0: 0.0 would change -0.0."""
+    """The neutral element of an operation. Of float sums it is -0.0, as 0.0 would change -0.0."""
     if dtype.is_float:
         return FloatImm(dtype, {Add: -0.0, Mul: 1.0, Min: inf, Max: -inf}[operation])
     ends = {Min: dtype.max, Max: dtype.min, BitAnd: dtype.max if dtype.min == 0 else -1}

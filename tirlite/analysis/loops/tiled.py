@@ -47,7 +47,7 @@ class Products:
 
 
 def products_of(loop: For) -> Products | None:
-    """What a loop over rows computes, if that is sums that tiles take."""
+    """The products that a loop over rows computes, if tile registers can compute them."""
     *before, last = loop.body.stmts or (None,)
     nest = [loop, *(chain_from(last) if isinstance(last, For) else ())]
     (store,) = nest[-1].body.stmts if len(nest) > 1 and len(nest[-1].body.stmts) == 1 else (None,)
