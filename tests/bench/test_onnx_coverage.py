@@ -26,7 +26,7 @@ def test_shards_share_the_cases_and_a_log_hears_how_far_they_are(
     assert parts == [everything[::2], everything[1::2]]
     assert all(parts)
 
-    monkeypatch.setattr(onnx_coverage, "_TOLD_EVERY", 1)
+    monkeypatch.setattr(onnx_coverage, "_REPORT_EVERY", 1)
     monkeypatch.setattr(onnx_cases, "outcomes", lambda *_, shard, **__: iter(parts[shard[0] - 1]))
     assert main(["onnx-coverage", "--shard", "2/2"]) == 0
     assert [line.split()[-1] for line in capsys.readouterr().err.splitlines()] == [each.name for each in parts[1]]

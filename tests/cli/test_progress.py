@@ -17,7 +17,7 @@ import pytest
 
 from tirlite.cli import plan, progress
 from tirlite.cli.main import main
-from tirlite.cli.progress import FirstFit, gathered, showing, told, working
+from tirlite.cli.progress import FirstFit, gathered, progress_text, showing, working
 from tirlite.plan import Plan, Problem
 from tirlite.plan.search.engine import Progress
 from tirlite.show import status_line
@@ -31,7 +31,7 @@ class Terminal(io.StringIO):
 
 
 def test_one_line() -> None:
-    line = told(STEP)
+    line = progress_text(STEP)
     assert line == "1.2 s, 34,000 nodes: 1,100,000 bytes, 10.00% over the bound of 1,000,000 (Ctrl-C takes it)"
 
 
@@ -58,7 +58,7 @@ def test_a_long_search_shows_a_line_and_clears_it(monkeypatch: pytest.MonkeyPatc
         assert listener is not None
         listener(STEP)
         listener(STEP)
-    assert stream.getvalue() == f"\r\x1b[K{told(STEP)}\r\x1b[K"
+    assert stream.getvalue() == f"\r\x1b[K{progress_text(STEP)}\r\x1b[K"
 
 
 def interrupt() -> None:

@@ -209,8 +209,8 @@ def _accesses(calls: dict[driver.Kernel, Sequence[object]], where: str) -> Itera
         in_calls.update(executed(kernel, arguments))
     for name, counted in (("accesses checked in loops", in_source), ("executed accesses checked in loops", in_calls)):
         share = counted["checked"] / max(counted.total(), 1)
-        told = ", ".join(f"{number} {how}" for how, number in sorted(counted.items()))
-        yield Figure(name + where, share, "", MOST_CHECKED, told)
+        note = ", ".join(f"{number} {how}" for how, number in sorted(counted.items()))
+        yield Figure(name + where, share, "", MOST_CHECKED, note)
 
 
 def executed(kernel: driver.Kernel, arguments: Sequence[object]) -> Counter[str]:

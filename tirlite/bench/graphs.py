@@ -217,8 +217,8 @@ def _means(models: Sequence[GraphRow]) -> str:
             peers = [row.peer for row in models if row.peer is not None]
             ratios = [each.ratios[count] for each in peers if (each.milliseconds[count] < SHORT_MS) == is_short]
             if ratios:
-                told = f"{geometric_mean(ratios):.2f} x onnxruntime's time, {min(ratios):.2f} to {max(ratios):.2f}"
-                lines.append(f"{count} thread{'s' if count > 1 else ''}: {told}, of {len(ratios)} rows{what}")
+                figures = f"{geometric_mean(ratios):.2f} x onnxruntime's time, {min(ratios):.2f} to {max(ratios):.2f}"
+                lines.append(f"{count} thread{'s' if count > 1 else ''}: {figures}, of {len(ratios)} rows{what}")
     return "\n".join(lines) or "without onnxruntime"
 
 
@@ -228,8 +228,8 @@ def _over_bound(models: Sequence[GraphRow]) -> str:
     for name in ("auto", "per_shape"):
         ratios = [row.planned[name] / row.compiled for row in models if row.compiled]
         if ratios:
-            told = f"{sum(ratios) / len(ratios):.4f} x the bound in the mean, {max(ratios):.4f} x at most"
-            lines.append(f"{name}: {told}, of {len(ratios)} rows")
+            figures = f"{sum(ratios) / len(ratios):.4f} x the bound in the mean, {max(ratios):.4f} x at most"
+            lines.append(f"{name}: {figures}, of {len(ratios)} rows")
     return "\n".join(lines)
 
 
@@ -247,15 +247,15 @@ class ModelSizes:
     constants: Mapping[str, Array]
 
 
-def model_rows(paths: Sequence[Path], told: ModelSizes, runs: int) -> Iterator[GraphRow]:
+def model_rows(paths: Sequence[Path], sizes: ModelSizes, runs: int) -> Iterator[GraphRow]:
     """Rows for each model, one for each choice of the given values; other dims take the least possible value.
 
     Raises CommandError for a model that cannot be imported, and for a name that no model has.
     """
     with input_at_fault():
-        networks = [(path, _network(path, told)) for path in paths]
+        networks = [(path, _network(path, sizes)) for path in paths]
     known = dict.fromkeys(name for _, network in networks for name in sizes_by_name(network.function))
-    for name, values in by_identifier(paths[0], told.values).items() if paths else told.values.items():
+    for name, values in by_identifier(paths[0], sizes.values).items() if paths else sizes.values.items():
         if name not in known:
             option = f"--dim {name}={','.join(map(str, values))}"
             raise bad_option(option, f"the dims are {', '.join(known) or 'none'}")
@@ -264,7 +264,7 @@ def model_rows(paths: Sequence[Path], told: ModelSizes, runs: int) -> Iterator[G
         for row in graph_rows([network], runs):
             arrays = network.arguments(row.sizes)
             calls = {count: partial(graph, *arrays) for count, graph in graphs.items()}
-            threads, peer = _with_peer(path, calls, arrays, told.constants, runs)
+            threads, peer = _with_peer(path, calls, arrays, sizes.constants, runs)
             yield replace(row, name=path.name, threads=threads, peer=peer)
 
 
@@ -286,9 +286,9 @@ def _with_peer(
     return own, Peer(others, ratios, noise, onnxruntime_figures.planned_block(path, feeds))
 
 
-def _network(path: Path, told: ModelSizes) -> Network:
-    network = Network(from_onnx(path, dims=told.dims, constants=told.constants))
-    values = by_identifier(path, told.values)
+def _network(path: Path, sizes: ModelSizes) -> Network:
+    network = Network(from_onnx(path, dims=sizes.dims, constants=sizes.constants))
+    values = by_identifier(path, sizes.values)
     names = [name for name in sizes_by_name(network.function) if name in values]
     bindings = []
     for choice in product(*(values[name] for name in names)):

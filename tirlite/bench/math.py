@@ -97,9 +97,9 @@ def _figure(op: Op, dtype: DType, kernels: Mapping[str, driver.Kernel], *, quick
     error, where = worst_error(op, dtype, arguments, results)
     seconds = _seconds(op.exact, dtype, kernels, 3 if quick else 101)
     ours = seconds.pop("")
-    told = ", ".join(f"{name}{_nanoseconds(each)}, ratio {ours / each:.2f}" for name, each in seconds.items())
+    ratios = ", ".join(f"{name}{_nanoseconds(each)}, ratio {ours / each:.2f}" for name, each in seconds.items())
     place = ", ".join(f"{value:.9g}" for value in where)
-    note = f"{_nanoseconds(ours)} an element{told and ', '}{told}; worst at {place}"
+    note = f"{_nanoseconds(ours)} an element{ratios and ', '}{ratios}; worst at {place}"
     return Figure(f"{op.label} {dtype}{' fast' * op.is_fast}", error, "ULP", BAR_OF_FAST if op.is_fast else BAR, note)
 
 

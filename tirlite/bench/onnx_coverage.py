@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tirlite.bench.onnx_cases import Outcome
 
 # The number of cases between two lines of a log: tens of seconds of native code.
-_TOLD_EVERY = 100
+_REPORT_EVERY = 100
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = outcomes(KINDS, pattern=arguments.only, compiled=arguments.compiled, shard=arguments.shard)
-        found, code = gathered(_told(cases, listed=arguments.list), lambda case: case.name)
+        found, code = gathered(_reported(cases, listed=arguments.list), lambda case: case.name)
     if not found and code:
         return code
     if not found:
@@ -58,14 +58,14 @@ def _shard(text: str) -> tuple[int, int]:
     return int(part), int(parts)
 
 
-def _told(cases: Iterator[Outcome], *, listed: bool) -> Iterator[Outcome]:
+def _reported(cases: Iterator[Outcome], *, listed: bool) -> Iterator[Outcome]:
     """The same cases; reports progress every hundred cases if standard error is not a terminal."""
     from tirlite.bench.onnx_cases import PASS
 
     for count, each in enumerate(cases, start=1):
         if listed and each.state != PASS:
             print(f"{each.state}: {each.name}: {each.why}", flush=True)
-        if count % _TOLD_EVERY == 0 and not sys.stderr.isatty():
+        if count % _REPORT_EVERY == 0 and not sys.stderr.isatty():
             print(f"{count} done, the last: {each.name}", file=sys.stderr, flush=True)
         yield each
 

@@ -70,8 +70,8 @@ def planned_block(path: Path, feeds: Mapping[str, Array]) -> int | None:
         np.savez(file, *feeds.values())
         command = [sys.executable, "-m", "tirlite.bench.onnxruntime_figures", str(path), str(file)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    told = ended.stdout.split()
-    return int(told[-1]) if told and told[-1].isdecimal() else None
+    output = ended.stdout.split()
+    return int(output[-1]) if output and output[-1].isdecimal() else None
 
 
 _SAME_AS_REQUESTED = 1

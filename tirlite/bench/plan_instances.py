@@ -76,9 +76,9 @@ def _from_file(file: Path, place: Path) -> Instance:
         return Instance(
             str(place.with_suffix("")), file.parent.resolve().name, partial(model_problem, file), seconds=0.5
         )
-    told = _CAPACITY.search(file.name)
+    match = _CAPACITY.search(file.name)
     seconds = _SECONDS_OF.get(file.stem) or _SECONDS_OF.get(file.parent.name)
-    name, group, capacity = str(place.with_suffix("")), file.parent.resolve().name, int(told[1]) if told else None
+    name, group, capacity = str(place.with_suffix("")), file.parent.resolve().name, int(match[1]) if match else None
     elsewhere = _MINIMALLOC.get(file.stem) if capacity == 1 << 20 else None
     return Instance(name, group, partial(read_csv, file), capacity, seconds=seconds, file=file, elsewhere=elsewhere)
 

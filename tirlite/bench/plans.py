@@ -316,5 +316,5 @@ def in_new_process(file: str, strategy: str, limit: float) -> Fresh:
     """The result of the command in a new process with this time limit."""
     options = ["--strategy", strategy, "--time-limit", str(limit), "--json"]
     command = [sys.executable, "-m", "tirlite", "plan", file, *options]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return Fresh(told["gap"], told["seconds"])
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return Fresh(found["gap"], found["seconds"])

@@ -112,8 +112,8 @@ def _by_tvm(path: Path) -> dict[str, int | None]:
     if find_spec("tvm") is None:
         return {}
     command = [sys.executable, "-m", "tirlite.bench.probes.tvm_storage", str(path)]
-    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
-    return {"TVM": int(told[-1]) if told and told[-1].isdecimal() else None}
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+    return {"TVM": int(output[-1]) if output and output[-1].isdecimal() else None}
 
 
 def _by_onnxruntime(path: Path, function: Function) -> int | None:
@@ -160,8 +160,8 @@ def _cells(row: Row, names: Sequence[str]) -> tuple[object, ...]:
 
 def _of_peer(row: Row, name: str) -> tuple[str, str]:
     total, ratio = row.peers.get(name), row.over(name)
-    told = str(total) if total is not None else "failed" if name in row.peers else ""
-    return told, "" if ratio is None else f"{ratio:.3f}"
+    text = str(total) if total is not None else "failed" if name in row.peers else ""
+    return text, "" if ratio is None else f"{ratio:.3f}"
 
 
 def storage_json(results: Iterable[Row | Failure]) -> str:

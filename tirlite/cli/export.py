@@ -49,7 +49,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the files and prints their paths."""
-    told = {"name": arguments.name, "target": arguments.target, "weights": arguments.weights}
+    options = {"name": arguments.name, "target": arguments.target, "weights": arguments.weights}
     with input_at_fault(), working(f"compiling {arguments.source}"):
         if arguments.source.endswith(".onnx"):
             from tirlite.graph import compile, from_onnx  # noqa: A004
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
                     raise bad_option(f"{option} {given[0]}", "it is for models, and a kernel is given")
             made = load_kernel(arguments.source)
         try:
-            paths = made.export(arguments.out, **told)
+            paths = made.export(arguments.out, **options)
         except OSError as error:
             raise CannotWrite(str(error.filename), error.strerror or str(error)).error() from None
     for path in paths:

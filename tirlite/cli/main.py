@@ -64,13 +64,13 @@ def main(argv: Sequence[str] | None = None, more: Sequence[Command] = (checkout,
         return 0
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            return _told(LongFileName(str(error.filename)).error())
+            return _report_error(LongFileName(str(error.filename)).error())
         if error.filename is not None or error.errno not in _UNWRITABLE:
             raise
         _discard_output()
-        return _told(CannotWrite("standard output", error.strerror or str(error)).error())
+        return _report_error(CannotWrite("standard output", error.strerror or str(error)).error())
     except MemoryError as error:
-        return _told(TooLittleMemory(str(error) or "Python has no more").error())
+        return _report_error(TooLittleMemory(str(error) or "Python has no more").error())
     except KeyboardInterrupt:
         return 130
     return code
@@ -84,11 +84,11 @@ def _run(argv: Sequence[str] | None, more: Sequence[Command]) -> int:
     try:
         code: int = arguments.run(arguments)
     except TirliteError as error:
-        return _told(error)
+        return _report_error(error)
     return code
 
 
-def _told(error: TirliteError) -> int:
+def _report_error(error: TirliteError) -> int:
     """Prints an error if standard error is usable, and returns its exit code."""
     if sys.stderr is not None:
         with suppress(OSError):

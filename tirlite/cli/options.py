@@ -140,38 +140,38 @@ def dims_of_model(models: Iterable[Path], bound: Mapping[str, int], facts: list[
     """
     from tirlite.plan import parse_facts
 
-    told = ", ".join(facts)
-    if not all(_OF_IDENTIFIER.fullmatch(each) for each in told.split(",")):
+    text = ", ".join(facts)
+    if not all(_OF_IDENTIFIER.fullmatch(each) for each in text.split(",")):
         from tirlite.graph.onnx.model import dim_names_of
 
         names = {raw: name for model in models for raw, name in dim_names_of(model).items() if raw != name}
         longest_first = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-        told = re.sub(longest_first, lambda met: names[met[0]], told) if names else told
-    return {**parse_facts(told), **bound}
+        text = re.sub(longest_first, lambda met: names[met[0]], text) if names else text
+    return {**parse_facts(text), **bound}
 
 
-def by_identifier(model: Path, told: Mapping[str, V]) -> dict[str, V]:
+def by_identifier(model: Path, values: Mapping[str, V]) -> dict[str, V]:
     """Values by the model's names of dims, as values by the identifiers that these become."""
-    if all(name.isidentifier() and not iskeyword(name) for name in told):
-        return dict(told)
+    if all(name.isidentifier() and not iskeyword(name) for name in values):
+        return dict(values)
     from tirlite.graph.onnx.model import dim_names_of
 
     names = dim_names_of(model)
-    return {names.get(name, name): value for name, value in told.items()}
+    return {names.get(name, name): value for name, value in values.items()}
 
 
-def refuse_other_dims(function: Function, told: Mapping[str, int], binding: Mapping[Dim, int]) -> None:
+def refuse_other_dims(function: Function, values: Mapping[str, int], binding: Mapping[Dim, int]) -> None:
     """Raises CommandError if a given dim is not in the model, or has another value there."""
     from tirlite.graph.sample_arguments import sizes_by_name
     from tirlite.sizes import evaluate
 
     named = sizes_by_name(function)
-    for name, value in told.items():
+    for name, value in values.items():
         if name not in named:
             raise bad_option(f"--dim {name}={value}", f"there is no dim `{name}`; it has {', '.join(named) or 'none'}")
         if (found := evaluate(named[name], binding)) != value:
-            asked = next((each for each in function.demands if name in {dim.name for dim in each.dims}), None)
-            why = f", as {asked.message}" if asked else ""
+            demand = next((each for each in function.demands if name in {dim.name for dim in each.dims}), None)
+            why = f", as {demand.message}" if demand else ""
             raise bad_option(f"--dim {name}={value}", f"the inputs have {name} = {found}{why}")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tirlite.cli.command_error import CommandMessage, input_at_fault
 from tirlite.cli.options import add_constant, add_several, byte_count, decimal, integer
 from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
-from tirlite.cli.progress import FirstFit, hearing, working
+from tirlite.cli.progress import FirstFit, interruptible, working
 from tirlite.diag import CapacityError
 from tirlite.show import counted
 
@@ -126,12 +126,12 @@ def run(arguments: argparse.Namespace) -> int:
         return plan_folder(arguments, _of_table)
     make = _of_model if arguments.file.suffix.lower() == ".onnx" else _of_table
     fitting = FirstFit(arguments.capacity)
-    with hearing() as heard:
+    with interruptible() as interrupt:
         problem, plan = make(arguments, fitting)
     _write(problem, plan, arguments)
-    told = fitting.seconds_of(plan)
-    print(plan_json(plan, told) if arguments.json else plan_text(plan, str(arguments.file)))
-    return heard.code
+    seconds = fitting.seconds_of(plan)
+    print(plan_json(plan, seconds) if arguments.json else plan_text(plan, str(arguments.file)))
+    return interrupt.code
 
 
 def _of_table(arguments: argparse.Namespace, fitting: FirstFit) -> tuple[Problem, Plan]:
@@ -288,8 +288,8 @@ def _is_huge(problem: Problem, engine: Engine) -> bool:
 
 def _budget(arguments: argparse.Namespace) -> int | None:
     """The given budget; a default of some seconds if nothing limits the search."""
-    told: int | None = arguments.budget
-    return _BUDGET if told is None and arguments.time_limit is None else told
+    budget: int | None = arguments.budget
+    return _BUDGET if budget is None and arguments.time_limit is None else budget
 
 
 def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:

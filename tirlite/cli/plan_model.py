@@ -53,7 +53,7 @@ def _largest(graph: CompiledGraph, binding: Mapping[Dim, int]) -> Plan:
     return max(plans, key=lambda each: evaluate(each.total, {}))
 
 
-def model_plan(path: Path, told: ModelFacts, choices: Choices) -> Plan:
+def model_plan(path: Path, facts: ModelFacts, choices: Choices) -> Plan:
     """The plan that `tl.graph.compile` makes, including the operators' own temporaries; no native code is generated.
 
     Given sizes, the plan for all dims is shown at these, as by `plan_at`. Raises TirliteError for a file that cannot be
@@ -65,16 +65,16 @@ def model_plan(path: Path, told: ModelFacts, choices: Choices) -> Plan:
     from tirlite.sizes import dims_of
     from tirlite.solver import LateEngine
 
-    function = from_onnx(path, dims=told.dims, constants=told.constants)
+    function = from_onnx(path, dims=facts.dims, constants=facts.constants)
     with_engine: Choices = {"engine": LateEngine, **choices}
-    binding = sample_sizes(function, told.sizes)
-    refuse_other_dims(function, told.sizes, binding)
+    binding = sample_sizes(function, facts.sizes)
+    refuse_other_dims(function, facts.sizes, binding)
     graph = compile(function, **with_engine)
     if graph.parts != (graph,):
         return _largest(graph, binding)
     by_shape = choices.get("strategy") == "per_shape"
     named = sizes_by_name(function)
-    sizes = {dim.name: binding[dim] for name in told.sizes for dim in dims_of(named[name])}
+    sizes = {dim.name: binding[dim] for name in facts.sizes for dim in dims_of(named[name])}
     try:
         return graph.plan_at(**sizes) if sizes or by_shape else graph.plan
     except TirliteError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.cli.command_error import CommandError, CommandMessage
-from tirlite.cli.progress import FirstFit, hearing
+from tirlite.cli.progress import FirstFit, interruptible
 from tirlite.diag import CapacityError, TirliteError
 from tirlite.plan import Plan, Problem, lower_bound
 from tirlite.plan.layout import addresses
@@ -76,14 +76,14 @@ def failure_json(strategy: str, capacity: int | None, error: TirliteError, probl
         "seconds_to_fit": None,
         "error": error.code,
         "impossible": None if problem is None else found is not None,
-        "witness": found and _told_witness(found),
+        "witness": found and _witness_json(found),
     }
     return json.dumps(figures, indent=1)
 
 
-def _told_witness(found: Witness) -> dict[str, object]:
-    told: dict[str, object] = {"time": found.time, "bytes": found.bytes, "live": list(found.live)}
-    return told | ({"binding": dict(found.binding)} if found.binding else {})
+def _witness_json(found: Witness) -> dict[str, object]:
+    fields: dict[str, object] = {"time": found.time, "bytes": found.bytes, "live": list(found.live)}
+    return fields | ({"binding": dict(found.binding)} if found.binding else {})
 
 
 def _figures(plan: Plan, name: str) -> list[tuple[str, str]]:
@@ -100,8 +100,8 @@ def _figures(plan: Plan, name: str) -> list[tuple[str, str]]:
         ("seconds", f"{plan.seconds:.3f}" + ("" if plan.deterministic else ", ended by the clock")),
     ]
     if plan.problem.dims:
-        told = ", ".join(_told(dim.name, dim.low, dim.high, dim.multiple_of) for dim in plan.problem.dims)
-        rows.insert(1, ("valid for all", told))
+        ranges = ", ".join(_range_text(dim.name, dim.low, dim.high, dim.multiple_of) for dim in plan.problem.dims)
+        rows.insert(1, ("valid for all", ranges))
     return rows
 
 
@@ -110,7 +110,7 @@ def _capacity(problem: Problem) -> int | None:
     return next((pool.capacity for pool in problem.memories.values()), None)
 
 
-def _told(name: str, low: int, high: int | None, step: int) -> str:
+def _range_text(name: str, low: int, high: int | None, step: int) -> str:
     top = "" if high is None else f" <= {high}"
     return f"{low} <= {name}{top}" + (f", {name} % {step} == 0" if step > 1 else "")
 
@@ -159,7 +159,7 @@ def plan_folder(arguments: argparse.Namespace, make: Make) -> int:
     if not arguments.json:
         print(f"{'table':<{width}}  {'bytes':>14}  {'lower bound':>14}  strategy")
     code = 0
-    with hearing() as heard:
+    with interruptible() as interrupt:
         for file in files:
             try:
                 line, fault = _planned(file, arguments, make, width)
@@ -167,22 +167,22 @@ def plan_folder(arguments: argparse.Namespace, make: Make) -> int:
                 break
             code = max(code, fault)
             print(line, flush=True)
-            if heard.is_set:
+            if interrupt.is_set:
                 break
-    return heard.code or code
+    return interrupt.code or code
 
 
 def _planned(file: Path, arguments: argparse.Namespace, make: Make, width: int) -> tuple[str, int]:
     """The line of a table, and its exit code."""
     one = argparse.Namespace(**{**vars(arguments), "file": file, "json": False})
-    told = {"table": file.name}
+    head = {"table": file.name}
     try:
         _, plan = make(one, FirstFit(arguments.capacity))
     except TirliteError as error:
         fault = 2 if isinstance(error, CommandError) else 3 if isinstance(error, CapacityError) else 1
-        line = json.dumps({**told, "error": error.code}) if arguments.json else f"{file.name:<{width}}  {error.code}"
+        line = json.dumps({**head, "error": error.code}) if arguments.json else f"{file.name:<{width}}  {error.code}"
         return line, fault
     if arguments.json:
         found = {"total": str(plan.total), "lower_bound": str(plan.lower_bound), "strategy": plan.strategy}
-        return json.dumps({**told, **found}), 0
+        return json.dumps({**head, **found}), 0
     return f"{file.name:<{width}}  {plan.total!s:>14}  {plan.lower_bound!s:>14}  {plan.strategy}", 0

@@ -25,7 +25,7 @@ INTERRUPTED = 130
 R = TypeVar("R")
 
 
-class Heard:
+class Interrupt:
     """Whether Ctrl-C was pressed, even if the interrupted search continued with its best result."""
 
     def __init__(self) -> None:
@@ -38,22 +38,22 @@ class Heard:
 
 
 @contextmanager
-def hearing() -> Iterator[Heard]:
+def interruptible() -> Iterator[Interrupt]:
     """Records Ctrl-C, which still raises KeyboardInterrupt, while the body runs."""
-    heard = Heard()
+    interrupt = Interrupt()
     before = signal.getsignal(signal.SIGINT)
     # Only the main thread may set a handler; an ignored or foreign one is kept.
     if current_thread() is not main_thread() or not callable(before):
-        yield heard
+        yield interrupt
         return
 
     def note(number: int, frame: FrameType | None) -> None:
-        heard.is_set = True
+        interrupt.is_set = True
         before(number, frame)
 
     signal.signal(signal.SIGINT, note)
     try:
-        yield heard
+        yield interrupt
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -65,18 +65,18 @@ def gathered(rows: Iterable[R], name: Callable[[R], str]) -> tuple[list[R], int]
     def so_far() -> str:
         return f"{len(found)} done{f', the last: {name(found[-1])}' if found else ''} (Ctrl-C shows them)"
 
-    with hearing() as heard:
+    with interruptible() as interrupt:
         try:
             with _ticking(so_far):
                 for row in rows:
                     found.append(row)
-                    if heard.is_set:
+                    if interrupt.is_set:
                         break
         except KeyboardInterrupt:
-            heard.is_set = True
-    if heard.is_set:
-        _tell(f"interrupted: {len(found)} done")
-    return found, heard.code
+            interrupt.is_set = True
+    if interrupt.is_set:
+        _print_note(f"interrupted: {len(found)} done")
+    return found, interrupt.code
 
 
 def printed(rows: Iterable[R], name: Callable[[R], str], text: Callable[[list[R]], str]) -> int:
@@ -95,7 +95,7 @@ def working(what: str) -> Iterator[None]:
         with _ticking(lambda: what):
             yield
     except KeyboardInterrupt:
-        _tell(f"interrupted: {what}, {perf_counter() - start:.1f} s")
+        _print_note(f"interrupted: {what}, {perf_counter() - start:.1f} s")
         raise
 
 
@@ -121,7 +121,7 @@ def _ticking(text: Callable[[], str]) -> Iterator[None]:
             thread.join()
 
 
-def _tell(text: str) -> None:
+def _print_note(text: str) -> None:
     if sys.stderr is not None:
         print(text, file=sys.stderr)
 
@@ -139,7 +139,7 @@ def _line_on(stream: TextIO | None) -> Iterator[StatusLine]:
 def showing(stream: TextIO | None) -> Iterator[Listener | None]:
     """A listener that shows progress on `stream` while the body runs; None if it is not a terminal."""
     with _line_on(stream) as line:
-        yield (lambda progress: line.show(told(progress))) if line.is_open else None
+        yield (lambda progress: line.show(progress_text(progress))) if line.is_open else None
 
 
 class FirstFit:
@@ -168,7 +168,7 @@ class FirstFit:
         return plan.seconds if self._seconds is None else self._seconds
 
 
-def told(progress: Progress) -> str:
+def progress_text(progress: Progress) -> str:
     over = progress.total / progress.bound - 1 if progress.bound else 0.0
     return (
         f"{progress.seconds:.1f} s, {progress.nodes:,} nodes: {progress.total:,} bytes, "

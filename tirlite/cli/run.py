@@ -23,7 +23,7 @@ from tirlite.cli.options import (
     refuse_other_dims,
     whole,
 )
-from tirlite.cli.progress import hearing, working
+from tirlite.cli.progress import interruptible, working
 from tirlite.diag import KernelRunError, TirliteError
 
 if TYPE_CHECKING:
@@ -76,14 +76,14 @@ def run(arguments: argparse.Namespace) -> int:
     with input_at_fault():
         model = Path(arguments.model)
         bound = parsed_dims(arguments.bind, "--bind")
-        told = by_identifier(model, parsed_dims(arguments.dim))
+        given = by_identifier(model, parsed_dims(arguments.dim))
         dims = dims_of_model([model], bound, arguments.facts)
         with working(f"reading {model}"):
             function = from_onnx(model, dims=dims, constants=parsed_constants(arguments.constant))
-            arrays = _arrays(function, dict(pairs("--input", arguments.input)), told, arguments.seed)
+            arrays = _arrays(function, dict(pairs("--input", arguments.input)), given, arguments.seed)
         _, binding = bind(function, arrays)
         sizes = {dim.name: value for dim, value in binding.items()}
-        refuse_other_dims(function, told, binding)
+        refuse_other_dims(function, given, binding)
         with working(f"compiling {model}, and running it for the first time"):
             graph: CompiledGraph = compile(function, strategy=arguments.planner, threads=arguments.threads)
             try:
@@ -91,17 +91,17 @@ def run(arguments: argparse.Namespace) -> int:
             except TirliteError as error:
                 raise _of_random(function, dict(pairs("--input", arguments.input)), error) from None
     first, seconds = perf_counter(), None
-    with hearing() as heard, suppress(KeyboardInterrupt), working(f"running {model}"):
+    with interruptible() as interrupt, suppress(KeyboardInterrupt), working(f"running {model}"):
         graph(*arrays)
         seconds = perf_counter() - first
     outputs = dict(zip(function.outputs, found if isinstance(found, tuple) else (found,), strict=True))
     report = Report.of(outputs, graph.plans(*arrays), {**bound, **sizes}, first - started, seconds)
     print(report_json(report) if arguments.json else report_text(report))
-    if arguments.profile and not heard.code:
+    if arguments.profile and not interrupt.code:
         with working(f"timing the operators of {model}"):
             profile = graph.profile(*arrays)
         print(profile)
-    return heard.code
+    return interrupt.code
 
 
 def _of_random(function: Function, given: Mapping[str, str], error: TirliteError) -> TirliteError:
@@ -109,11 +109,13 @@ def _of_random(function: Function, given: Mapping[str, str], error: TirliteError
     names = [param.name for param in function.params if param.name not in given and param.tensor.dtype.is_integer]
     if not names or not isinstance(error, KernelRunError):
         return error
-    told = bad_option(f"--input {names[0]}=...", "it is not given, and the model may not take what was made up for it")
-    return CommandError(*error.messages, *told.messages)
+    fault = bad_option(f"--input {names[0]}=...", "it is not given, and the model may not take what was made up for it")
+    return CommandError(*error.messages, *fault.messages)
 
 
-def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int], seed: int) -> list[npt.NDArray[Any]]:
+def _arrays(
+    function: Function, files: Mapping[str, str], given: Mapping[str, int], seed: int
+) -> list[npt.NDArray[Any]]:
     """An array for each parameter: from its file, or random, with sizes that fit the others and the given dims.
 
     Raises CommandError for an input that the function does not have.
@@ -128,7 +130,7 @@ def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int
         if name not in names:
             raise bad_option(f"--input {name}={files[name]}", f"the inputs are {', '.join(names)}")
     found = {name: loaded(f"--input {name}={file}", file) for name, file in files.items()}
-    known = dict(told) | {
+    known = dict(given) | {
         name: array.shape[axis]
         for param in function.params
         if (array := found.get(param.name)) is not None and array.ndim == param.tensor.rank
@@ -137,7 +139,7 @@ def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int
         if extent == size
     }
     sizes = sample_sizes(function, known)
-    for name, size in told.items():
+    for name, size in given.items():
         if size >= ADDRESSABLE:
             raise bad_option(f"--dim {name}={size}", "no array has so many elements")
     return sample_arguments(function, sizes, np.random.default_rng(seed), found)

@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"wrote {arguments.html}", file=sys.stderr)
     if arguments.json:
         with working(f"compiling {arguments.kernel}"):
-            told = _json(kernel)
-        print(told)
+            facts = _json(kernel)
+        print(facts)
         return 0
     sections, code = gathered(_sections(kernel, arguments), lambda section: section[0])
     if not sections and arguments.dump is None and arguments.html is None and not code:
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _json(kernel: Kernel) -> str:
     """All views of a kernel as JSON; symbolic sizes are strings."""
     plan = kernel.plan
-    told = {
+    fields = {
         "name": kernel.name,
         "signature": str(signature(kernel)),
         "written": str(kernel.ir),
@@ -110,7 +110,7 @@ def _json(kernel: Kernel) -> str:
         "passes": _passes(kernel),
         "plan": json.loads(plan.to_json()),
     }
-    return json.dumps(told, indent=1)
+    return json.dumps(fields, indent=1)
 
 
 def _passes(kernel: Kernel) -> list[str]:

@@ -377,7 +377,7 @@ class Expressions:
                 assert isinstance(inner, Ramp)
                 inner = inner.base
             value = self._leaf(inner) or (yield self.steps(inner))
-            given.append(settled(self.out, value) if is_checked(index) else value)
+            given.append(frozen(self.out, value) if is_checked(index) else value)
         on: Value = self._leaf(mask) or (yield self.steps(mask))
         values = [to_index(self.out, each) for each in given]
         marked = {axis: (values[axis], given[axis]) for axis, index in enumerate(indices) if is_checked(index)}
@@ -398,7 +398,7 @@ class Expressions:
             if type(index) is Call and index.op is Op.CHECKED:
                 axes.append(axis)
                 value = self._leaf(index.args[0]) or (yield self.steps(index.args[0]))
-                given.append(settled(self.out, value))
+                given.append(frozen(self.out, value))
                 continue
             given.append(self._leaf(index) or (yield self.steps(index)))
         values = [each if each.dtype is i64 else to_index(self.out, each) for each in given]
@@ -412,7 +412,7 @@ class Expressions:
         start = yield self.address(place, (*row, IntImm(i64, 0)))
         index = bare(last)
         given = self._leaf(index) or (yield self.steps(index))
-        given = settled(self.out, given) if is_checked(last) else given
+        given = frozen(self.out, given) if is_checked(last) else given
         vector = to_index(self.out, given)
         if is_checked(last):
             require_inside(self.out, place, {len(row): (vector, given)}, self.environment.counted())
@@ -435,7 +435,7 @@ class Expressions:
         return self._leaf(expr.body) or (yield self.steps(expr.body))
 
 
-def settled(out: FunctionText, index: Value) -> Value:
+def frozen(out: FunctionText, index: Value) -> Value:
     """The index, frozen before it is checked: LLVM may take another value for unwritten memory at each use."""
     return index if index.number is not None else out.unary("freeze", index)
 

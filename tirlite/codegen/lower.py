@@ -124,7 +124,7 @@ def lower(
     size_name = "" if workspace.is_constant else f"{name}_workspace"
     if size_name:
         _write_size_function(func, size_name, workspace, storage.line, module)
-    return _told(func, name, size_name, workspace, storage.line, ahead)
+    return _finished(func, name, size_name, workspace, storage.line, ahead)
 
 
 def _on_entry(facts: Facts) -> tuple[OnEntry | None, tuple[Buffer, ...]]:
@@ -137,7 +137,7 @@ def _on_entry(facts: Facts) -> tuple[OnEntry | None, tuple[Buffer, ...]]:
     return on_entry, doubtful_buffers(facts, on_entry)
 
 
-def _told(func: PrimFunc, name: str, size_name: str, workspace: Workspace, line: int, own: Callees) -> Lowered:
+def _finished(func: PrimFunc, name: str, size_name: str, workspace: Workspace, line: int, own: Callees) -> Lowered:
     """The finished module as a Lowered."""
     module, units = own.module, own.units()
     return Lowered(

@@ -85,7 +85,7 @@ class Statements:
         self.calls = calls
         self.streamed: Mapping[Store, Past] = {}  # non-temporal stores
         self.shifted: Shifted | None = None  # the loop around if it is aligned for non-temporal stores
-        self.ahead: Mapping[For, Sequence[ahead.Asked]] = {}  # the rows that loops prefetch
+        self.ahead: Mapping[For, Sequence[ahead.Prefetch]] = {}  # the rows that loops prefetch
         self.addresses: dict[Buffer, Value] = {}  # in the workspace
         self.parts: dict[For, WorkerPart] = {}  # the workspaces of parallel loops
         self._sizing: set[Var] = set()  # the lets that extents of heap buffers are computed from
@@ -420,8 +420,8 @@ class Statements:
             variable = origin.variable(counter)
         self.environment.variables[stmt.var] = variable
         self.environment.notes, free = in_any_order(stmt, self.environment.notes, self.module)
-        for asked in self.ahead.get(stmt, ()):
-            ahead.ask(self.values, asked)
+        for prefetch in self.ahead.get(stmt, ()):
+            ahead.emit(self.values, prefetch)
         yield self.iteration(stmt)
         out.follow(latch)
         flag, amount = step.split()

@@ -49,7 +49,7 @@ def branches_of(func: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
     if not func.body.stmts:
         return None
     *before, choice = func.body.stmts
-    if not isinstance(choice, IfThenElse) or not _is_told_by_dims(choice.condition, func):
+    if not isinstance(choice, IfThenElse) or not _is_decided_by_dims(choice.condition, func):
         return None
     if not all(isinstance(stmt, Allocate | View | Let | Assert) for stmt in before):
         return None
@@ -80,7 +80,7 @@ def _value(expr: e.Expr, dims: Mapping[e.Var, int]) -> int:
     return int(compute(_value(expr.a, dims), _value(expr.b, dims)))
 
 
-def _is_told_by_dims(condition: e.Expr, func: PrimFunc) -> bool:
+def _is_decided_by_dims(condition: e.Expr, func: PrimFunc) -> bool:
     """Whether dims alone decide a condition, by i64 arithmetic that cannot fault."""
     nodes = [*walk(condition)]
     if len(nodes) > _LONGEST:

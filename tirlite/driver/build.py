@@ -128,8 +128,8 @@ class Version:
         steps: list[Step] = []
         passes = pipeline(options, self.form, auto(options.target, self.form, options.schedule))
         if ahead is not None:
-            told = (ahead.write,)
-            passes = tuple(replace(e, observers=told) if isinstance(e, LowerCallees) else e for e in passes)
+            observers = (ahead.write,)
+            passes = tuple(replace(e, observers=observers) if isinstance(e, LowerCallees) else e for e in passes)
         func = run_pipeline(self.func, passes, (steps.append, *self.options.observers), known=known)
         for step in steps:
             written = ahead.seconds if ahead is not None and step.name == LowerCallees.name else 0.0

@@ -32,11 +32,11 @@ def content_key(content: bytes, options: Options, form: str) -> bytes | None:
     """
     if options.observers or options.time_limit is not None:
         return None
-    told = _told(options)
-    if told is None:
+    text = _options_text(options)
+    if text is None:
         return None
     digest = blake2b(compiler_stamp(), digest_size=20)
-    digest.update(told.encode())
+    digest.update(text.encode())
     digest.update(_spelled(options.target.processor).encode())
     digest.update(form.encode())
     digest.update(content)
@@ -49,14 +49,14 @@ def content_of(content: bytes, options: Options, fixed: Mapping[str, Array] | No
     `content`: the digest of its function. `fixed`: its constant arrays.
     """
     digest = blake2b(content, digest_size=20)
-    digest.update((_told(options) or repr(options)).encode())
+    digest.update((_options_text(options) or repr(options)).encode())
     for name, array in (fixed or {}).items():
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
         digest.update(array.data)
     return digest.hexdigest()
 
 
-def _told(options: Options) -> str | None:
+def _options_text(options: Options) -> str | None:
     """The options as text that is the same in each process; None if one is a function of the user's."""
     try:
         return _spelled(options)

@@ -45,10 +45,10 @@ def manifest_key(function: FunctionType, granted: Sequence[Permission]) -> bytes
     if folder() is None:
         return None
     try:
-        told = repr((source_token(function), [each.value for each in granted]))
+        text = repr((source_token(function), [each.value for each in granted]))
     except NotComparable:
         return None
-    return blake2b(told.encode("utf-8", "surrogatepass"), key=compiler_stamp(language=True), digest_size=20).digest()
+    return blake2b(text.encode("utf-8", "surrogatepass"), key=compiler_stamp(language=True), digest_size=20).digest()
 
 
 def known(key: bytes, function: FunctionType, frame_locals: Mapping[str, object]) -> Known | None:
@@ -74,8 +74,8 @@ def keep_known(
         return
     try:
         tokens = _tokens(Tokens(asked_by(lookups)), function, frame_locals, _members(lookups))
-        told = made()  # after the tokens, as it takes a good part of a translation's time
-        plain = told.head.plain()
+        result = made()  # after the tokens, as it takes a good part of a translation's time
+        plain = result.head.plain()
     except (NotComparable, RecursionError):
         return
     if plain is None:
@@ -83,7 +83,7 @@ def keep_known(
     found = find(key)
     kept = found if isinstance(found, tuple) else ()
     others = [each for each in kept if isinstance(each, tuple) and each[:1] != (tokens,)]
-    keep(key, ((tokens, plain, told.content, told.text), *others[: _MOST_VARIANTS - 1]))
+    keep(key, ((tokens, plain, result.content, result.text), *others[: _MOST_VARIANTS - 1]))
 
 
 def _members(lookups: Lookups) -> dict[tuple[str, str], object]:

@@ -95,9 +95,9 @@ class Profile(Sequence[LoopProfile]):
 
     def to_json(self) -> str:
         """The profile as one JSON object."""
-        told = [{**asdict(each), "share": each.share} for each in self._rows]
+        loops = [{**asdict(each), "share": each.share} for each in self._rows]
         head = {"kernel": self.kernel, "workers": self.workers, "seconds": self.seconds}
-        return json.dumps({**head, "plain_seconds": self.plain_seconds, "loops": told}, indent=1)
+        return json.dumps({**head, "plain_seconds": self.plain_seconds, "loops": loops}, indent=1)
 
     def __str__(self) -> str:
         head = ("line", "loop", "stores to", "ms", "of call", "MB", "GB/s", "limit, ms", "by", "share of limit")
@@ -121,13 +121,13 @@ class Profile(Sequence[LoopProfile]):
             [
                 f"{self.kernel}: {1e3 * self.seconds:.4g} ms a call, at best, with {workers}",
                 table(head, rows) if rows else "no loops",
-                *self._kinds_told(),
+                *self._kind_lines(),
                 f"outside of loops {1e3 * self.outside:.4g} ms; "
                 f"without time stamps {1e3 * self.plain_seconds:.4g} ms a call",
             ]
         )
 
-    def _kinds_told(self) -> Iterator[str]:
+    def _kind_lines(self) -> Iterator[str]:
         """A table of the functions that are called, if one is called more than once."""
         if not any(len(rows) > 1 for rows in self.kinds.values()):
             return

@@ -115,10 +115,10 @@ def _rows(facts: Facts, safety: Safety, *, unchecked: bool) -> Iterator[Assuranc
             verdict = Verdict.UNCHECKED
         span = access.stmt.span
         line = None if span is None else span.line
-        said = _conditions(found, safety) if verdict is Verdict.DECIDED else ""
+        conditions = _conditions(found, safety) if verdict is Verdict.DECIDED else ""
         is_at_loop = verdict is Verdict.DECIDED and any(each.hoisted is not None for each in found)
         where = "at its loop" if is_at_loop else _WHERE[verdict]
-        yield Assurance(facts.func.name, line, _text(access), verdict.value, where, said)
+        yield Assurance(facts.func.name, line, _text(access), verdict.value, where, conditions)
 
 
 def _text(access: Access) -> str:

@@ -126,17 +126,17 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def told(node: ast.expr, expressions: Expressions) -> tuple[str, tuple[Expr, ...]]:
+def assert_message(node: ast.expr, expressions: Expressions) -> tuple[str, tuple[Expr, ...]]:
     """The message of an assert and its values: a text, an f-string of plain values, or `"...{}...".format(...)`."""
     if isinstance(node, ast.JoinedStr):
-        text, values = _joined(node, lambda part: _told_value(node, part, expressions))
+        text, values = _joined(node, lambda part: _message_value(node, part, expressions))
         return (text, tuple(values)) if values else (text.replace("{{", "{").replace("}}", "}"), ())
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
-        return _told_format(node, node.func.value, expressions)
+        return _message_format(node, node.func.value, expressions)
     return _constant(node, expressions, "assert"), ()
 
 
-def _told_value(node: ast.expr, part: ast.FormattedValue, expressions: Expressions) -> tuple[str, list[Expr]]:
+def _message_value(node: ast.expr, part: ast.FormattedValue, expressions: Expressions) -> tuple[str, list[Expr]]:
     if part.conversion != -1 or part.format_spec is not None:
         instead = "write {value} alone: numbers are shown with as many digits as they need"
         raise NotInKernels("a format in a message", instead, span=expressions.span(node)).error()
@@ -144,7 +144,7 @@ def _told_value(node: ast.expr, part: ast.FormattedValue, expressions: Expressio
     return (_escaped(value), []) if isinstance(value, str) else (PLACE, [number(value, expressions.span(part.value))])
 
 
-def _told_format(node: ast.Call, text: ast.expr, expressions: Expressions) -> tuple[str, tuple[Expr, ...]]:
+def _message_format(node: ast.Call, text: ast.expr, expressions: Expressions) -> tuple[str, tuple[Expr, ...]]:
     message = expressions.value(text)
     if not isinstance(message, str) or node.keywords or places_in(message) != len(node.args) or not node.args:
         instead = 'write as many places {} as values, as in "{} of {}".format(i, n)'

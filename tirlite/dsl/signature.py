@@ -236,8 +236,8 @@ def look_at_elements(array: Buffer, kind: ParamType, span: Span) -> Stmt:
     indices = tuple(Var(name, i64) for name in names)
     element: Expr = Load(array, indices)
     value = element if dtype == i64 else Cast(i64, element)
-    told = f"the elements of {array.name} are at least {text(least)} and less than {text(below)}"
-    stmt: Stmt = Assert(And(LE(least, value), LT(value, below)), told, span=span)
+    message = f"the elements of {array.name} are at least {text(least)} and less than {text(below)}"
+    stmt: Stmt = Assert(And(LE(least, value), LT(value, below)), message, span=span)
     for index, extent in reversed([*zip(indices, array.shape, strict=True)]):
         stmt = For(index, const(0, i64), extent, SeqStmt((stmt,), span=span), span=span)
     return stmt

@@ -152,9 +152,9 @@ class Statements:
         text: str = self.expressions.origin.text(stmt.test)
         values: tuple[Expr, ...] = ()
         if stmt.msg is not None:
-            from tirlite.dsl.printing import told
+            from tirlite.dsl.printing import assert_message
 
-            text, values = told(stmt.msg, self.expressions)
+            text, values = assert_message(stmt.msg, self.expressions)
         self.scope.add(Assert(test, text, values, span=self._span(stmt)))
 
     def returned(self, stmt: ast.Return) -> None:

@@ -194,8 +194,8 @@ def _attempt(
         stmts = SeqStmt((AttrStmt(AttrKey.ALLOW, stmts, None, granted),))
     if looks:
         stmts = SeqStmt((*looks, *stmts.stmts), span=stmts.span)
-    told = tuple(defaults) if any(each is not None for each in defaults) else ()
-    func = PrimFunc(tree.name, tuple(params), stmts, tuple(outputs), told, span=origin.span(tree))
+    numbers = tuple(defaults) if any(each is not None for each in defaults) else ()
+    func = PrimFunc(tree.name, tuple(params), stmts, tuple(outputs), numbers, span=origin.span(tree))
     return func, body.statements.mistakes
 
 

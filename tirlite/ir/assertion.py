@@ -111,11 +111,11 @@ def _is_plain(value: Expr) -> bool:
 
 def failure(stmt: Assert, values: Sequence[bool | int | float | None]) -> Message:
     """The message of `stmt`, given the values of `shown(stmt)`; None stands for unwritten memory."""
-    told = shown(stmt)
-    texts = [_number_text(value, dtype) for value, dtype in zip(values, told.types, strict=True)]
+    named = shown(stmt)
+    texts = [_number_text(value, dtype) for value, dtype in zip(values, named.types, strict=True)]
     inside = len(stmt.values)
     message = filled(stmt.message, texts[:inside]) if inside else stmt.message
-    pairs = ", ".join(f"{label} = {value}" for label, value in zip(told.labels, texts[inside:], strict=True))
+    pairs = ", ".join(f"{label} = {value}" for label, value in zip(named.labels, texts[inside:], strict=True))
     return AssertFailed(message, f" ({pairs})" if pairs else "", span=stmt.span)
 
 

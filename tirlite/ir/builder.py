@@ -183,8 +183,8 @@ class Builder:
 
     def assert_(self, condition: ExprLike, message: str = "", *values: ExprLike) -> None:
         """Stops the kernel where the condition does not hold, with `message`, which has a place `{}` for each value."""
-        test, told = self._expr(condition, "condition"), tuple(self._expr(value, "values") for value in values)
-        self.add(Assert(test, message, told, span=self._here()))
+        test, shown = self._expr(condition, "condition"), tuple(self._expr(value, "values") for value in values)
+        self.add(Assert(test, message, shown, span=self._here()))
 
     def for_(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> WithBlock[Var]:
         """A serial loop over `range(start, stop, step)`; `with` gives its variable."""

@@ -66,8 +66,8 @@ class Expr(Node):
         return import_module("tirlite.sizes.exchange").sympified(self, self.__size__())
 
     def __bool__(self) -> bool:
-        told = f"the value of `{self}` is known only when the kernel runs, so Python cannot ask for it here"
-        raise TypeError(f"{told}; an annotation with `max` or `min` of dims is put in quotes")
+        reason = f"the value of `{self}` is known only when the kernel runs, so Python cannot ask for it here"
+        raise TypeError(f"{reason}; an annotation with `max` or `min` of dims is put in quotes")
 
     def astype(self, dtype: DType) -> Expr:
         """This value converted to `dtype`; itself if it has that type."""

@@ -93,9 +93,9 @@ class Function(Node):
             from tirlite.ir.size import times_and_plus
 
             for param, axis, extent in axes:
-                told = times_and_plus(extent, tuple(dims))
-                if told is not None:
-                    found.setdefault(told[0], DimSource(param, axis, *told[1:]))
+                solved = times_and_plus(extent, tuple(dims))
+                if solved is not None:
+                    found.setdefault(solved[0], DimSource(param, axis, *solved[1:]))
         return found
 
     def dims_at(self, buffers: Mapping[Buffer, Buffer]) -> dict[Var, Expr]:

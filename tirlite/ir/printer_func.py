@@ -70,8 +70,8 @@ def _dims_text(dims: Sequence[Var], names: PrintedNames) -> list[str]:
         called = var.name if is_name(var.name) else unframed(name)
         facts = var.dim.told if var.dim is not None else ""
         if facts or called != unframed(name):
-            told = ", ".join(filter(None, (f'"{called}"', facts)))
-            lines.append(f"{name} = tl.dim({told})")
+            arguments = ", ".join(filter(None, (f'"{called}"', facts)))
+            lines.append(f"{name} = tl.dim({arguments})")
         else:
             plain.append(name)
     if len(plain) == 1:
@@ -86,12 +86,12 @@ def _param_texts(func: Function, names: PrintedNames) -> Iterator[str]:
     behind = False
     for param in func.params:
         is_output, default = param in func.outputs, func.default_of(param)
-        told = ""
+        default_text = ""
         if isinstance(param, Var) and default is not None:
-            told, behind = f" = {number_text(default, param.dtype)}", True
+            default_text, behind = f" = {number_text(default, param.dtype)}", True
         elif behind and is_output:
-            told = " = None"
-        yield _param_text(param, names, is_output=is_output) + told
+            default_text = " = None"
+        yield _param_text(param, names, is_output=is_output) + default_text
 
 
 def _param_text(param: Var | Buffer, names: PrintedNames, *, is_output: bool) -> str:
@@ -101,7 +101,7 @@ def _param_text(param: Var | Buffer, names: PrintedNames, *, is_output: bool) ->
     kind = tensor_text(param.dtype, shape)
     scope = [f'scope="{param.scope}"'] if param.scope != "global" else []
     strides = [expr_text(stride, names)[0] for stride in param.strides]
-    told = [f"strides=({', '.join(strides)}{',' * (len(strides) == 1)})"] if strides else []
-    if scope or told or promises(param):
-        kind = f"tl.buffer({', '.join([kind, *scope, *promises(param), *told])})"
+    options = [f"strides=({', '.join(strides)}{',' * (len(strides) == 1)})"] if strides else []
+    if scope or options or promises(param):
+        kind = f"tl.buffer({', '.join([kind, *scope, *promises(param), *options])})"
     return f"{names.of(param)}: {f'tl.out[{kind}]' if is_output else kind}"

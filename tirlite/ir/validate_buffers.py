@@ -181,7 +181,7 @@ def function_violations(func: PrimFunc) -> Iterator[Message]:
                 yield ShapeNotFixed(buffer.name, type(node).__name__)
     bare = {extent for buffer in buffers for extent in buffer.shape}
     for dim in func.dims:
-        if dim not in bare and not _is_told(dim, buffers):
+        if dim not in bare and not _is_solvable(dim, buffers):
             yield UndeterminedDim(dim.name)
     wrong_body = bodies(func)
     if wrong_body is not None:
@@ -190,7 +190,7 @@ def function_violations(func: PrimFunc) -> Iterator[Message]:
     yield from _wrong_defaults(func)
 
 
-def _is_told(dim: Var, buffers: list[Buffer]) -> bool:
+def _is_solvable(dim: Var, buffers: list[Buffer]) -> bool:
     from tirlite.ir.size import times_and_plus
 
     return any(times_and_plus(extent, (dim,)) for buffer in buffers for extent in buffer.shape)

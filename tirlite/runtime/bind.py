@@ -296,11 +296,11 @@ class Binder:
             return None
         given, results = list(args), []
         try:
-            told = [args[number].shape[axis] for number, axis in self._telling.values()]
+            sizes = [args[number].shape[axis] for number, axis in self._defining.values()]
             before, shapes = self._last_shapes
-            if told != before:
-                shapes = self._shapes(told)
-                self._last_shapes = told, shapes
+            if sizes != before:
+                shapes = self._shapes(sizes)
+                self._last_shapes = sizes, shapes
             for (param, place, zeros), shape in zip(self._fresh, shapes, strict=True):
                 given.insert(place, array := aligned_array(shape, param, zeros=zeros))
                 results.append(array)
@@ -309,7 +309,7 @@ class Binder:
         return given, tuple(results)
 
     @cached_property
-    def _telling(self) -> dict[int, tuple[int, int]]:
+    def _defining(self) -> dict[int, tuple[int, int]]:
         """For each dim that an input's axis defines, by slot: the number of that input and the axis."""
         inputs = [each for each in self._arrays if not each.is_output]
         return {slot: (self._inputs.index(each.position), axis) for each in inputs for axis, slot in each.bare}
@@ -320,19 +320,19 @@ class Binder:
 
         Empty if an output cannot be left out, or has an extent that no input defines.
         """
-        told = {self.signature.dims[slot] for slot in self._telling}
+        defined = {self.signature.dims[slot] for slot in self._defining}
         outputs = [param for param in self._arrays if param.is_output]
         used = variables_in(*(extent for param in outputs for extent in param.buffer.shape))
-        if any(param.position in self._body.unfit for param in outputs) or not told.issuperset(used):
+        if any(param.position in self._body.unfit for param in outputs) or not defined.issuperset(used):
             return ()
         # Overlap of written inputs with constants is checked by `bind`.
         if self._fixed and any(param.is_written and not param.is_output for param in self._arrays):
             return ()
         return tuple((e, self._free.index(e.position), e.position in self._body.partial) for e in outputs)
 
-    def _shapes(self, told: Sequence[int]) -> list[tuple[int, ...]]:
+    def _shapes(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
         """The shapes of the outputs for these input extents."""
-        values = dict(zip((self.signature.dims[slot] for slot in self._telling), told, strict=True))
+        values = dict(zip((self.signature.dims[slot] for slot in self._defining), sizes, strict=True))
         return [
             tuple(each if isinstance(each, int) else extents.extent_at(each, values) for each in param.extents)
             for param, *_ in self._fresh

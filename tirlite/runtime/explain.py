@@ -192,7 +192,7 @@ def _source(signature: Signature, slot: int) -> tuple[str, int]:
     return next(axes)
 
 
-def _array_hint(param: ArrayParam, given: object, told: str) -> str:
+def _array_hint(param: ArrayParam, given: object, reason: str) -> str:
     if isinstance(given, (list, tuple, int, float, np.generic)):
         return f"pass np.asarray({param.name}, np.{param.dtype})"
-    return f"its library says: {told[:200]}" if told else ""
+    return f"its library says: {reason[:200]}" if reason else ""

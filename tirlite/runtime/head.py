@@ -76,16 +76,16 @@ class _Writer:
 
     def param(self, param: Var | Buffer) -> Plain:
         if isinstance(param, Var):
-            return "scalar", param.name, _told(param.dtype)
+            return "scalar", param.name, _plain_dtype(param.dtype)
         shape, strides = tuple(map(self.expr, param.shape)), tuple(map(self.expr, param.strides))
         promises = param.scope, param.alignment, param.volatile
-        return "array", param.name, _told(param.dtype), shape, promises, strides
+        return "array", param.name, _plain_dtype(param.dtype), shape, promises, strides
 
     def expr(self, expr: Expr) -> Plain:
         if isinstance(expr, Var) and expr in self.known:
             return self.known[expr]
         if isinstance(expr, IntImm):
-            return "int", expr.value, _told(expr.dtype)
+            return "int", expr.value, _plain_dtype(expr.dtype)
         kind = type(expr).__name__
         if kind not in _OPERATORS:
             raise _NotPlain
@@ -96,7 +96,7 @@ def _facts(dim: Dim | None) -> Plain | None:
     return None if dim is None else (dim.name, dim.min, dim.max, dim.multiple_of)
 
 
-def _told(dtype: DType) -> Plain:
+def _plain_dtype(dtype: DType) -> Plain:
     return dtype.code.value, dtype.bits, dtype.lanes
 
 

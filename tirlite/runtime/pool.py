@@ -78,7 +78,7 @@ def _pool() -> _Pool:
 
 @cache
 def _loaded() -> _Pool:
-    most = _asked_for()
+    most = _limit_in_environment()
     library = library_of(code_called("pool", _compiled), signal_addresses())
     # Threads run in this code until the process ends, so it must never be unloaded.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
@@ -90,14 +90,14 @@ def _loaded() -> _Pool:
     return _Pool(library.address(FORK_JOIN), limit)
 
 
-def _asked_for() -> int:
+def _limit_in_environment() -> int:
     """The limit set in the environment; the largest number if there is none."""
-    told = threads()
-    if not told:
+    text = threads()
+    if not text:
         return MOST_WORKERS
-    if not (told.isascii() and told.isdigit() and len(told) < 5 and 1 <= int(told) <= MOST_WORKERS):
-        raise BadThreads("TIRLITE_NUM_THREADS", shown(told), MOST_WORKERS).error()
-    return int(told)
+    if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MOST_WORKERS):
+        raise BadThreads("TIRLITE_NUM_THREADS", shown(text), MOST_WORKERS).error()
+    return int(text)
 
 
 def _compiled() -> Code:

@@ -65,13 +65,13 @@ class ShapePlans:
         self._signature = signature
         self._demands = demands
         self._sizes = evaluator(demands.sizes, tuple(demands.variables))
-        asked = tuple(dict.fromkeys((*variables, *demands.variables.values())))
+        needed = tuple(dict.fromkeys((*variables, *demands.variables.values())))
         self._count = len(variables)
-        self._demanded = [asked.index(var) for var in demands.variables.values()]
-        self._dims = [(place, signature.dims.index(var)) for place, var in enumerate(asked) if var in signature.dims]
+        self._demanded = [needed.index(var) for var in demands.variables.values()]
+        self._dims = [(place, signature.dims.index(var)) for place, var in enumerate(needed) if var in signature.dims]
         positions = {scalar.var: scalar.position for scalar in signature.scalars}
-        self._scalars = [(place, positions[var]) for place, var in enumerate(asked) if var in positions]
-        self._names = [var.name for var in asked]
+        self._scalars = [(place, positions[var]) for place, var in enumerate(needed) if var in positions]
+        self._names = [var.name for var in needed]
         self._plans = lru_cache(maxsize=_KEPT)(self._made)
 
     def of(self, binding: Binding) -> Planned:
@@ -85,14 +85,14 @@ class ShapePlans:
 
     def _made(self, values: tuple[int, ...]) -> Planned:
         entries = self._planner.entries_at(values[: self._count])
-        told = ", ".join(f"{name} = {value}" for name, value in zip(self._names, values, strict=True))
+        binding = ", ".join(f"{name} = {value}" for name, value in zip(self._names, values, strict=True))
         arenas = sum(entries[: len(self._planner.arenas)])
         if arenas > _LARGEST:
-            raise WorkspaceTooLarge(self._signature.name, str(arenas), "arena", told).error()
+            raise WorkspaceTooLarge(self._signature.name, str(arenas), "arena", binding).error()
         sizes = self._sizes(tuple(values[place] for place in self._demanded))
         fault = self._demands.conditions.fault(entries, sizes)
         if fault:
-            raise UnsafeShape(told, fault).error()
+            raise UnsafeShape(binding, fault).error()
         return Planned(np.array(entries, np.int64))
 
     @property

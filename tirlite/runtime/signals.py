@@ -119,10 +119,10 @@ def _compiled() -> Code:
 
 def message_at(address: int, faults: Mapping[int, FaultReport]) -> Message:
     """The message of the fault record at `address`, which is freed."""
-    told = faults[ctypes.c_int64.from_address(address).value]
-    types = told.types
+    report = faults[ctypes.c_int64.from_address(address).value]
+    types = report.types
     bits = (ctypes.c_int64 * (1 + len(types))).from_address(address)[1:]
-    message = told.message([number_of(each, dtype) for each, dtype in zip(bits, types, strict=True)])
+    message = report.message([number_of(each, dtype) for each, dtype in zip(bits, types, strict=True)])
     c_function("free")(ctypes.c_void_p(address))
     return message
 

@@ -15,8 +15,8 @@ def head_text(func: PrimFunc) -> str:
     for param in func.params:
         kind = kind_text(param)
         default = func.default_of(param)
-        told = f" = {default}" if default is not None else ""
-        params.append(f"{param.name}: {f'out[{kind}]' if param in func.outputs else kind}{told}")
+        suffix = f" = {default}" if default is not None else ""
+        params.append(f"{param.name}: {f'out[{kind}]' if param in func.outputs else kind}{suffix}")
     return f"{func.name}({', '.join(params)})"
 
 

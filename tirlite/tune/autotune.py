@@ -184,8 +184,8 @@ class Tuning:
     def _own(self) -> list[Candidate]:
         func, options = self._kernel.ir, self._kernel.options
         own, *others = versions(schedule_of(func, options.schedule, options.target).steps).items()
-        told = "as tirlite chooses" if options.schedule == "auto" else "as the kernel has it"
-        found = [Candidate(told, own[1]), *(Candidate(f"{told} for {form.value}", steps) for form, steps in others)]
+        change = "as tirlite chooses" if options.schedule == "auto" else "as the kernel has it"
+        found = [Candidate(change, own[1]), *(Candidate(f"{change} for {form.value}", steps) for form, steps in others)]
         if options.schedule != "auto":
             found.append(Candidate("as tirlite chooses", schedule_of(func, "auto", options.target).steps))
         # Candidates far from tirlite's choice come last: loops as written may take most of the time.
@@ -193,14 +193,14 @@ class Tuning:
 
     def _listed(self, space: Iterable[Given]) -> Iterator[Candidate]:
         for number, given in enumerate(space):
-            told = getattr(given, "__name__", f"schedule {number}")
+            change = getattr(given, "__name__", f"schedule {number}")
             try:
                 options = replace(self._kernel.options, schedule=given)  # type: ignore[arg-type]
                 made = schedule_of(self._kernel.ir, options.schedule, options.target)
             except TirliteError as error:
-                self._trials.append(Trial(Candidate(told, ()), refused=str(error).splitlines()[0]))
+                self._trials.append(Trial(Candidate(change, ()), refused=str(error).splitlines()[0]))
             else:
-                yield Candidate(told, made.steps)
+                yield Candidate(change, made.steps)
 
     def _first(self, candidates: Sequence[Candidate]) -> Trial:
         """The fastest of these; the first one if none is clearly faster.
@@ -252,9 +252,9 @@ class Tuning:
                 self._trials.append(each)
 
     def _contest(self, candidates: Sequence[Candidate]) -> Outcome:
-        def listen(told: str) -> None:
+        def listen(text: str) -> None:
             left = max(0.0, self._end - self._watch.now())
-            self._line.show(f"{told} ({left:.0f} s left, Ctrl-C takes the best)")
+            self._line.show(f"{text} ({left:.0f} s left, Ctrl-C takes the best)")
 
         outcome = contest(self._share(candidates), self._watch, listen)
         self._is_over = outcome.was_interrupted or self._watch.now() >= self._end
@@ -266,8 +266,8 @@ class Tuning:
 
     def _nothing(self) -> TirliteError:
         reasons = Counter(trial.refused for trial in self._trials if trial.refused)
-        told = "; ".join(f"{count} refused: {reason}" for reason, count in reasons.items()) or "the space is empty"
-        return NothingTuned(self._kernel.name, told).error()
+        why = "; ".join(f"{count} refused: {reason}" for reason, count in reasons.items()) or "the space is empty"
+        return NothingTuned(self._kernel.name, why).error()
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:

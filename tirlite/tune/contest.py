@@ -68,9 +68,11 @@ def around(answer: Steps) -> Iterator[Candidate]:
             parts = ((1, 4), (1, 2), (2, 1), (4, 1)) if isinstance(step, Split) else ((1, 2), (2, 3), (4, 3), (2, 1))
             for other in _others(step.by, *parts):
                 made = replace(step, by=other)
-                yield Candidate(f"{_told(made)} in place of {step.by}", (*answer[:place], made, *answer[place + 1 :]))
+                yield Candidate(
+                    f"{_step_text(made)} in place of {step.by}", (*answer[:place], made, *answer[place + 1 :])
+                )
     for place, step in enumerate(answer):
-        yield Candidate(f"without {_told(step)}", (*answer[:place], *answer[place + 1 :]))
+        yield Candidate(f"without {_step_text(step)}", (*answer[:place], *answer[place + 1 :]))
     serial = tuple(step for step in answer if not isinstance(step, Parallel | ParallelizeLoops))
     if len(answer) - len(serial) > 1:
         yield Candidate("without workers", serial)
@@ -95,7 +97,7 @@ def _with_width(step: Pass, width: int, other: int) -> Pass:
     return step
 
 
-def _told(step: Pass) -> str:
+def _step_text(step: Pass) -> str:
     text = str(step)
     return text.removeprefix("s.") if text.startswith("s.") else type(step).__name__
 
@@ -236,7 +238,7 @@ class _Entrant:
         self.seconds: list[float] = []
 
 
-def contest(share: Share, watch: Watch | None = None, listen: Callable[[str], object] = lambda told: None) -> Outcome:
+def contest(share: Share, watch: Watch | None = None, listen: Callable[[str], object] = lambda text: None) -> Outcome:
     """Compares the candidates of a share. The first that is not refused is timed even if there is no time left."""
     return _Contest(share, watch or Watch(), listen).outcome()
 
@@ -305,8 +307,8 @@ class _Contest:
         if not self._expected:
             self._expected = {name: value.copy() for name, value in self._arrays.items()}
         for name, value in self._arrays.items():
-            if told := disagreement(name, self._expected[name], value, may_differ=self._may_differ):
-                return told
+            if reason := disagreement(name, self._expected[name], value, may_differ=self._may_differ):
+                return reason
         return ""
 
     def _call(self, entrant: _Entrant) -> None:

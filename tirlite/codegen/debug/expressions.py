@@ -13,7 +13,7 @@ from tirlite.codegen import memory
 from tirlite.codegen.arithmetic import binary, to_index
 from tirlite.codegen.debug import shadows
 from tirlite.codegen.debug.conflicts import Watched
-from tirlite.codegen.debug.poison import Checks, Poisoned, Read, chosen, filled, joined, settled, spread_mark
+from tirlite.codegen.debug.poison import Checks, Poisoned, Read, chosen, filled, joined, resolved, spread_mark
 from tirlite.codegen.debug.shadows import ShadowEnvironment
 from tirlite.codegen.expressions import Expressions, Side, are_neighbours
 from tirlite.codegen.faults import require_inside
@@ -290,7 +290,7 @@ class CheckedExpressions(CheckedAccesses):
 
     def fact_of(self, value: Value) -> Poisoned | None:
         mark = self.marks.get(value)
-        return None if mark is None else settled(self.out, mark)
+        return None if mark is None else resolved(self.out, mark)
 
     def merged(self, dtype: DType, *sides: Side) -> Value:
         out = self.out
@@ -334,7 +334,7 @@ class CheckedExpressions(CheckedAccesses):
             return value
         none = zero(flags_of(a.dtype))
         flags = [none if each is None else each.flag for each in (self.marks.get(a), self.marks.get(b))]
-        return self.marked(value, settled(out, Poisoned(out.interleaved(*flags, is_high=is_high), mark.origin)))
+        return self.marked(value, resolved(out, Poisoned(out.interleaved(*flags, is_high=is_high), mark.origin)))
 
     def dot(self, expr: Call) -> Steps[Value]:
         from tirlite.codegen.arithmetic.dots import any_of_group, dot
@@ -345,7 +345,7 @@ class CheckedExpressions(CheckedAccesses):
             value = self._leaf(arg) or (yield self.steps(arg))
             if (mark := self.marks.get(value)) is not None:
                 flag = any_of_group(out, mark.flag, lanes, group if operands else 1)
-                marks.append(Poisoned(flag, settled(out, mark).origin))
+                marks.append(Poisoned(flag, resolved(out, mark).origin))
             operands.append(value)
         return self.marked(dot(out, *operands), joined(out, *marks))
 

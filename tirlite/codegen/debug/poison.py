@@ -121,7 +121,7 @@ def _counts(out: FunctionText, flag: Value, guards: tuple[Value, ...]) -> Value:
     return out.any_lane(flag)
 
 
-def settled(out: FunctionText, mark: Poisoned) -> Poisoned:
+def resolved(out: FunctionText, mark: Poisoned) -> Poisoned:
     """The same mark with its origin computed here, for use where the loads' own values are not available."""
     if isinstance(mark.origin, Read):
         return mark

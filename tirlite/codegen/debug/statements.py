@@ -13,7 +13,7 @@ from tirlite.analysis import demands_of
 from tirlite.codegen.debug import shadows
 from tirlite.codegen.debug.conflicts import SentLoop, doubtful_buffers, received, sent, watch
 from tirlite.codegen.debug.expressions import CheckedExpressions
-from tirlite.codegen.debug.poison import Checks, Poisoned, Read, settled
+from tirlite.codegen.debug.poison import Checks, Poisoned, Read, resolved
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Tracked
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import (
@@ -90,7 +90,7 @@ class CheckedCalls(Calls):
             if tracked is not None and tracked.shadow is not None:
                 operands += [tracked.shadow.pointer, tracked.owner]
             elif isinstance(param, Var) and (mark := values.marks.get(known[param])) is not None:
-                origin = settled(values.out, mark).origin
+                origin = resolved(values.out, mark).origin
                 assert isinstance(origin, Read)
                 operands += [mark.flag, origin.buffer, *origin.indices]
                 rank = len(origin.indices)

@@ -173,7 +173,7 @@ class Calls:
         def clashes(one: Buffer) -> bool:
             others = buffers if one in changed else changed
             return not all(
-                other is one or self._lie_apart(buffers[one], buffers[other], environment) for other in others
+                other is one or self._are_disjoint(buffers[one], buffers[other], environment) for other in others
             )
 
         apart, aligned = [], []
@@ -184,7 +184,7 @@ class Calls:
             )
         return func, tuple(apart), tuple(aligned)
 
-    def _lie_apart(self, one: Buffer, other: Buffer, environment: Environment) -> bool:
+    def _are_disjoint(self, one: Buffer, other: Buffer, environment: Environment) -> bool:
         """Whether two buffers are proved to share no byte."""
         if environment.places[one].pointer.root is not environment.places[other].pointer.root:
             return True

@@ -40,7 +40,7 @@ _PART = 4
 
 
 @record(eq=False)
-class Asked:
+class Prefetch:
     """What an iteration prefetches: `bytes` bytes, from `behind` bytes after an element on, into the cache `level`."""
 
     buffer: Buffer
@@ -50,7 +50,7 @@ class Asked:
     level: int = 1
 
 
-def rows_ahead(body: SeqStmt, processor: Processor) -> dict[For, list[Asked]]:
+def rows_ahead(body: SeqStmt, processor: Processor) -> dict[For, list[Prefetch]]:
     """What each iteration of a loop prefetches, by loop.
 
     Only arrays that are passed to the function, are not written, and are larger than the L1 cache.
@@ -64,19 +64,19 @@ def rows_ahead(body: SeqStmt, processor: Processor) -> dict[For, list[Asked]]:
         arrays = (_root(row.load.buffer, roots) for row in rows)
         near |= {each for each in arrays if (constant_bytes(each) or processor.caches[0] + 1) <= processor.caches[0]}
     nest = _Nest(body, processor)
-    asked = defaultdict[For, list[Asked]](list)
+    prefetches = defaultdict[For, list[Prefetch]](list)
     for loop, row in ((loop, row) for loop, rows in found.items() for row in rows):
-        if _root(row.load.buffer, roots) not in near and (each := nest.asked(loop, row)) is not None:
-            asked[loop].append(each)
-    return asked
+        if _root(row.load.buffer, roots) not in near and (each := nest.prefetch(loop, row)) is not None:
+            prefetches[loop].append(each)
+    return prefetches
 
 
-def ask(values: Expressions, asked: Asked) -> None:
-    """Emits the prefetches."""
+def emit(values: Expressions, prefetch: Prefetch) -> None:
+    """Emits the prefetch, of each cache line."""
     out = values.out
-    begin = run(values.address(values.environment.places[asked.buffer], asked.indices))
-    for line in range(0, asked.bytes, _LINE):
-        out.prefetch(out.move(begin, integer(asked.behind + line), flags=""), level=asked.level)
+    begin = run(values.address(values.environment.places[prefetch.buffer], prefetch.indices))
+    for line in range(0, prefetch.bytes, _LINE):
+        out.prefetch(out.move(begin, integer(prefetch.behind + line), flags=""), level=prefetch.level)
 
 
 @record(eq=False)
@@ -128,11 +128,11 @@ class _Nest:
         self._caches = processor.caches
         self._shared: set[tuple[For, Buffer]] = set()
 
-    def asked(self, loop: For, rows: _Rows) -> Asked | None:
+    def prefetch(self, loop: For, rows: _Rows) -> Prefetch | None:
         """The prefetch of one iteration of the loop; None if it would be useless."""
         return self._next_rows(loop, rows.load, rows.along) if rows.along else self._next_panel(loop, rows.load)
 
-    def _next_rows(self, loop: For, load: Load, count: int) -> Asked | None:
+    def _next_rows(self, loop: For, load: Load, count: int) -> Prefetch | None:
         """As many following rows, if the enclosing loop reads those next; the last rows are prefetched again."""
         around, (*others, row, _), (*_, all_rows, width) = self._around.get(loop), load.indices, load.buffer.shape
         if around is None or around.step != count or around.var not in self._names([row]) or not _is_all(loop, width):
@@ -140,9 +140,9 @@ class _Nest:
         following = Min(Add(row, IntImm(i64, count)), Sub(all_rows, IntImm(i64, count)))
         indices = (*others, following, Mul(loop.var, IntImm(i64, count)))
         size = count * load.buffer.dtype.bytes
-        return Asked(load.buffer, indices, size, level=self._level(count * _row_bytes(load.buffer)))
+        return Prefetch(load.buffer, indices, size, level=self._level(count * _row_bytes(load.buffer)))
 
-    def _next_panel(self, loop: For, load: Load) -> Asked | None:
+    def _next_panel(self, loop: For, load: Load) -> Prefetch | None:
         """An iteration's share of the panel after the one that several tiles read; otherwise a row a page ahead.
 
         Of several loops over tiles of the same panel, only the first prefetches.
@@ -153,7 +153,7 @@ class _Nest:
         if found is not None and (found[2], load.buffer) in self._shared:
             return None
         if found is None or min(size, repeats - 1) <= 0 or size * _PART > self._caches[1]:
-            return Asked(load.buffer, (*indices[:-1], IntImm(i64, 0)), _row_bytes(load.buffer), _AHEAD)
+            return Prefetch(load.buffer, (*indices[:-1], IntImm(i64, 0)), _row_bytes(load.buffer), _AHEAD)
         self._shared.add((found[2], load.buffer))
         assert isinstance(width, IntImm)
         share = next(n for n in range(-(-width.value // repeats), width.value + 1) if width.value % n == 0)
@@ -162,7 +162,7 @@ class _Nest:
         axis = len(indices) - 2 - len(found[0])
         behind = Min(Add(indices[axis], IntImm(i64, 1)), Sub(load.buffer.shape[axis], IntImm(i64, 1)))
         begin = (*indices[:axis], behind, *[IntImm(i64, 0)] * len(found[0]), element)
-        return Asked(load.buffer, begin, share * load.buffer.dtype.bytes, level=self._level(size))
+        return Prefetch(load.buffer, begin, share * load.buffer.dtype.bytes, level=self._level(size))
 
     def _tiles(self, loop: For, load: Load) -> tuple[list[For], list[For], For] | None:
         """The loops that read all of a panel, the loops around that reuse the same panel, and the next loop outside."""

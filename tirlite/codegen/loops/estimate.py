@@ -183,7 +183,7 @@ class _Estimate:
         self.out = values.out
         self.vector_bytes = values.out.module.processor.vector_bytes
         self.in_vectors = False  # whether LLVM vectorizes a loop around
-        self.asked = set(variables_in(*_decisive(loop)))
+        self.decisive = set(variables_in(*_decisive(loop)))
         self.around: list[For | Let] = []  # the statements that have defined variables so far
         self.bounds: dict[Expr, Value] = {}
         self.counted: dict[tuple[object, ...], Work] = {}
@@ -192,7 +192,7 @@ class _Estimate:
     def of_loop(self, loop: For) -> Steps[Work]:
         """The work of one iteration."""
         variables = self.values.environment.variables
-        if loop.var in self.asked and self.is_known(loop.start) and self.is_known(loop.stop):
+        if loop.var in self.decisive and self.is_known(loop.start) and self.is_known(loop.stop):
             half = self.out.op("ashr", self.distance(loop), integer(1))
             if loop.step > 1:  # round the middle down to the start of a block
                 half = self.out.op("sub", half, self.out.op("srem", half, integer(loop.step)))

@@ -70,7 +70,7 @@ def hints_of(stmt: For, vector_bytes: int) -> tuple[str, ...]:
         return (f'!{{!"llvm.loop.unroll.count", i32 {terms}}}', '!{!"llvm.loop.vectorize.width", i32 1}')
     if _goes_by_vectors(stmt) or _is_short(stmt):
         return _AS_WRITTEN
-    if _lie_apart(stmt) or _skips_in_place(stmt):
+    if _gathers_cost_more(stmt) or _skips_in_place(stmt):
         return _ONE_BY_ONE
     if sums_differences(stmt):
         return _of_bytes(stmt, vector_bytes)
@@ -281,7 +281,7 @@ def _looks_up(stmt: For) -> bool:
     return len(found) * _GATHERED > saved
 
 
-def _lie_apart(stmt: For) -> bool:
+def _gathers_cost_more(stmt: For) -> bool:
     """Whether lanes would be too far apart to shuffle, and gathering them costs more than vectors save.
 
     So it is with the elements of small matrices. Brief inner loops count as straight-line code.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from tirlite.codegen.loops.ahead import Asked
+from tirlite.codegen.loops.ahead import Prefetch
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import Add, Buffer, IntImm, Load, Min, Ramp, Sub, Var
@@ -17,9 +17,9 @@ from tirlite.ir.stmt import For, SeqStmt, Store
 from tirlite.ir.walk import loads_in, mentions, statements_of
 
 
-def next_rows(body: SeqStmt, stores: Container[Store], arrays: Container[Buffer]) -> dict[Store, list[Asked]]:
+def next_rows(body: SeqStmt, stores: Container[Store], arrays: Container[Buffer]) -> dict[Store, list[Prefetch]]:
     """The prefetches that accompany each non-temporal store, from `arrays` of the function."""
-    found: dict[Store, list[Asked]] = {}
+    found: dict[Store, list[Prefetch]] = {}
     for rows in statements_of(body, For):
         passes = [loop for loop in statements_of(rows.body, For) if next(statements_of(loop.body, For), None) is None]
         read: list[Load] = []
@@ -44,9 +44,9 @@ def _is_row_of(load: Load, other: Load) -> bool:
     return load.buffer is other.buffer and are_equal(load.indices[:-1], other.indices[:-1])
 
 
-def _behind(load: Load, row: Var, loop: For) -> Asked:
+def _behind(load: Load, row: Var, loop: For) -> Prefetch:
     """The same place in the next row; in the last row, the place itself."""
     rows = next(extent for extent, each in zip(load.buffer.shape, load.indices, strict=True) if each is row)
     following = Min(Add(row, IntImm(i64, 1)), Sub(rows, IntImm(i64, 1)))
     indices = (*(following if each is row else each for each in load.indices[:-1]), loop.var)
-    return Asked(load.buffer, indices, loop.step * load.buffer.dtype.bytes)
+    return Prefetch(load.buffer, indices, loop.step * load.buffer.dtype.bytes)

@@ -18,7 +18,7 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, integer
-from tirlite.codegen.loops.ahead import Asked, ask
+from tirlite.codegen.loops.ahead import Prefetch, emit
 from tirlite.codegen.loops.estimate import goes_over_the_rest
 from tirlite.codegen.loops.next_rows import next_rows
 from tirlite.codegen.memory import Place
@@ -42,7 +42,7 @@ class Past:
     """When a store is non-temporal: if `large` is true, or always if it is None. `asked`: its prefetches."""
 
     large: Value | None
-    asked: Sequence[Asked] = ()
+    prefetches: Sequence[Prefetch] = ()
 
 
 def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Past]:
@@ -58,12 +58,12 @@ def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer,
     loops = (loop for loop in statements_of(func.body, For) if loop.step > 1 and not goes_over_the_rest(loop))
     found = [store for loop in loops for store in _stores(loop)]
     kept = [store for store in found if store.buffer in past]
-    asked = next_rows(func.body, frozenset(kept), places) if kept else {}
-    sized = {store: Past(large, asked.get(store, ())) for store, large in _sized(kept, out, places).items()}
-    return {**sized, **dict.fromkeys(_said(func), Past(None))}
+    prefetches = next_rows(func.body, frozenset(kept), places) if kept else {}
+    sized = {store: Past(large, prefetches.get(store, ())) for store, large in _if_large(kept, out, places).items()}
+    return {**sized, **dict.fromkeys(_marked(func), Past(None))}
 
 
-def _sized(stores: list[Store], out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value]:
+def _if_large(stores: list[Store], out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value]:
     """By store, whether all buffers together exceed the caches and its own is a large enough part of them."""
     if not stores:
         return {}
@@ -78,7 +78,7 @@ def _sized(stores: list[Store], out: KernelFunction, places: Mapping[Buffer, Pla
     return {store: past[store.buffer] for store in stores}
 
 
-def _said(func: PrimFunc) -> Iterator[Store]:
+def _marked(func: PrimFunc) -> Iterator[Store]:
     """The vector stores in attributes `nontemporal`."""
     for attr in statements_of(func.body, AttrStmt):
         if attr.key is AttrKey.NONTEMPORAL:
@@ -120,8 +120,8 @@ def store(
     out.start(past)
     hint = f"{note}, !nontemporal {out.module.node('i32 1')}"
     out.effect(f"store {value.typed}, ptr {pointer.text}, align {_ALIGNMENT}{hint}", value, pointer)
-    for asked in how.asked:
-        ask(values, asked)
+    for prefetch in how.prefetches:
+        emit(values, prefetch)
     out.branch(done)
     out.start(through)
     memory.store(out, place, pointer, value, note)
@@ -226,8 +226,8 @@ def _row(values: Expressions, loop: For, store: Store, start: Value, count: Valu
     follows = out.op("and", is_all, out.compare("icmp eq", low, integer(0)))
     by_lines = out.op("and", _has_whole_lines(out, place), out.compare("icmp eq", behind, integer(0)))
     is_long = out.compare("icmp uge", count, integer(_FEWEST))
-    lies_well = out.op("or", follows, by_lines)
-    shifts = out.op("and", is_long, out.op("xor", lies_well, Value(is_long.dtype, "true")))
+    is_aligned = out.op("or", follows, by_lines)
+    shifts = out.op("and", is_long, out.op("xor", is_aligned, Value(is_long.dtype, "true")))
     _fetch_end(out, pointer, count, loop.step * place.buffer.dtype.bytes, shifts)
     return StoredRow(
         follows, by_lines, shifts, out.op("lshr", behind, integer(place.buffer.dtype.bytes.bit_length() - 1))

@@ -40,7 +40,7 @@ def begin(values: Expressions, loop: For, start: Value, stop: Value) -> str:
     out.start(may)
     for each, value in ((found.rows, start), (found.groups, first)):
         values.bind(each.var, value)
-    pointers = _told(values, found)
+    pointers = _address_table(values, found)
     (sums,) = run(values.pointers(values.environment.places[found.sums.buffer], found.sums.indices))
     strides = ((found.sums, found.rows), (found.a, found.rows), (found.b, found.groups))
     to_row, a, b = (_stride(values, *each) for each in strides)
@@ -64,7 +64,7 @@ def _is_own(values: Expressions, buffer: Buffer) -> bool:
     return buffer in made and not any(each.source is buffer for each in views)
 
 
-def _told(values: Expressions, found: Products) -> Value:
+def _address_table(values: Expressions, found: Products) -> Value:
     """The address of a table with the addresses of all pairs of operands."""
     out, counts = values.out, found.counts
     count = prod(counts)
@@ -72,7 +72,7 @@ def _told(values: Expressions, found: Products) -> Value:
     if count == 1:
         for loop in found.parts:
             values.bind(loop.var, values.value(loop.start))
-        _tell(values, found, table)
+        _store_addresses(values, found, table)
         return table
     before, body, done, following = out.block, out.label("part"), out.label("told"), out.later(i64)
     out.branch(body)
@@ -82,14 +82,14 @@ def _told(values: Expressions, found: Products) -> Value:
         place = out.op("urem", rest, integer(each))
         values.bind(loop.var, out.op("add", values.value(loop.start), place))
         rest = out.op("udiv", rest, integer(each))
-    _tell(values, found, out.move(table, out.product(number, integer(2 * _POINTER))))
+    _store_addresses(values, found, out.move(table, out.product(number, integer(2 * _POINTER))))
     out.define_later(following, f"add {number.typed}, 1", number)
     out.branch_if(out.compare("icmp ult", following, integer(count)), body, done)
     out.start(done)
     return table
 
 
-def _tell(values: Expressions, found: Products, slot: Value) -> None:
+def _store_addresses(values: Expressions, found: Products, slot: Value) -> None:
     for place, load in enumerate((found.a, found.b)):
         (pointer,) = run(values.pointers(values.environment.places[load.buffer], load.indices))
         values.out.store(pointer, values.out.move(slot, integer(_POINTER * place)))

@@ -17,8 +17,8 @@ _Home: TypeAlias = tuple[str, str]
 
 def _homes(prefix: str = "", **modules: str) -> dict[Op, _Home]:
     """The homes of operations, by modules with formulas of the same names, or of others: `pow=power`."""
-    told = [(module, *each.partition("=")[::2]) for module, names in modules.items() for each in names.split()]
-    return {Op[f"{prefix}{op}".upper()]: (module, name or op) for module, op, name in told}
+    entries = [(module, *each.partition("=")[::2]) for module, names in modules.items() for each in names.split()]
+    return {Op[f"{prefix}{op}".upper()]: (module, name or op) for module, op, name in entries}
 
 
 _FORMULAS: Mapping[Op, _Home] = _homes(

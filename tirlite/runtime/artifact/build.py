@@ -201,8 +201,8 @@ class _Linker:
                 if file.section_name(number) == ".debug_line":
                     from tirlite.runtime.artifact.line_table import stretches_of
 
-                    asked = self._relocations(file, number)
-                    addresses = {each.offset: each.symbol.address + each.addend for each in asked}
+                    relocations = self._relocations(file, number)
+                    addresses = {each.offset: each.symbol.address + each.addend for each in relocations}
                     lines += stretches_of(file.bytes_of(section), addresses, heads)
         return tuple(lines)
 
@@ -225,9 +225,9 @@ class _Linker:
         for section in file.sections:
             if section.kind == _RELOCATIONS and section.info == number:
                 for offset, info, addend in struct.iter_unpack("<QQq", file.bytes_of(section)):
-                    yield _Relocation(file, number, offset, self._meant(file, info >> 32), info & 0xFFFFFFFF, addend)
+                    yield _Relocation(file, number, offset, self._resolved(file, info >> 32), info & 0xFFFFFFFF, addend)
 
-    def _meant(self, file: _Object, symbol: int) -> _Symbol:
+    def _resolved(self, file: _Object, symbol: int) -> _Symbol:
         """The symbol in the file that defines it, or an external one."""
         if not file.is_undefined(symbol):
             return _Symbol(file, symbol)

@@ -79,7 +79,7 @@ class _Watched:
 _KEPT: list[object] = []
 
 
-def tell_gdb(image: Image, base: int) -> bool:
+def register_with_gdb(image: Image, base: int) -> bool:
     """Registers the functions of an image loaded at `base`; False if LLVM's library lacks the symbols."""
     watched = _watched()
     if watched is None:

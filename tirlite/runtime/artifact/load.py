@@ -100,15 +100,15 @@ def loaded(image: Image, known: Mapping[str, int]) -> Library:
     if c_function("mprotect")(ctypes.c_void_p(base), ctypes.c_size_t(image.code_bytes), PROT_READ | PROT_EXEC):
         raise OSError("the system does not let memory be made executable")
     if perf_is_wanted():
-        _tell_perf(image, base)
+        _add_to_perf_map(image, base)
     if gdb_is_wanted():
-        from tirlite.runtime.artifact.debugger import tell_gdb
+        from tirlite.runtime.artifact.debugger import register_with_gdb
 
-        tell_gdb(image, base)
+        register_with_gdb(image, base)
     return Library(bytes_of_it, {symbol.name: base + symbol.offset for symbol in image.symbols})
 
 
-def _tell_perf(image: Image, base: int) -> None:
+def _add_to_perf_map(image: Image, base: int) -> None:
     """Adds the functions to the map file in which perf looks up names of JIT code.
 
     If lines are known, each line of a function is an entry of its own.

@@ -74,12 +74,12 @@ class Exported:
 
 def header_text(signature: Signature, made: Exported) -> str:
     guard = f"TIRLITE_{made.name}_H"  # `Blur` and `blur` have two
-    told = [*_params_told(signature, made.constants), *_dims_told(signature)]
+    notes = [*_param_lines(signature, made.constants), *_dim_lines(signature)]
     return "\n".join(
         [
             f"/* {made.name}: compiled by tirlite.",
             "",
-            *(f"   {line}" for line in told),
+            *(f"   {line}" for line in notes),
             "",
             "   Arrays are contiguous, their last axis fastest, but for those with strides, which count elements.",
             "   They are aligned for their type; those that are written overlap no other. f16 and bf16 arrays hold",
@@ -147,7 +147,7 @@ def _functions(signature: Signature, made: Exported) -> list[str]:
     ]
 
 
-def _params_told(signature: Signature, constants: frozenset[str]) -> list[str]:
+def _param_lines(signature: Signature, constants: frozenset[str]) -> list[str]:
     written = {array.buffer for array in signature.arrays if array.is_written}
     params = [param for param in signature.func.params if param.name not in constants]
     return [f"{each.name}: {kind_text(each)}{', written' if each in written else ''}" for each in params]
@@ -176,7 +176,7 @@ def _c_type(param: Var | Buffer, *, is_written: bool) -> str:
     return f"{kind} " if is_number else f"{'' if is_written else 'const '}{kind} *"
 
 
-def _dims_told(signature: Signature) -> list[str]:
+def _dim_lines(signature: Signature) -> list[str]:
     lines = []
     for var in signature.dims:
         low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
@@ -285,8 +285,8 @@ def export(
         begun.write_bytes(compile_exported(lowered, text, names, machine))
         has_arena = arena_need(lowered, workers) > 0 or not lowered.workspace.is_empty
         made = Exported(name, lowered.alignment, has_arena, workers, frozenset(constants), size)
-        for path, told in zip(paths[1:], (header_text(signature, made), cmake_text(name)), strict=False):
-            files.enter_context(_begun(path)).write_text(told, "utf-8")
+        for path, content in zip(paths[1:], (header_text(signature, made), cmake_text(name)), strict=False):
+            files.enter_context(_begun(path)).write_text(content, "utf-8")
     return tuple(paths)
 
 
