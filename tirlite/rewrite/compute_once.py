@@ -96,7 +96,7 @@ class _LoopPairs:
 
 
 class _Pair:
-    """Two loops that compute a value, as they are when it is loaded, and the loop that stores it."""
+    """Two loops that compute a value, changed to load it, and the loop that stores it before them."""
 
     def __init__(self, first: For, second: For, store: Store, value: Call) -> None:
         self.store = store

@@ -69,7 +69,7 @@ _LOOPS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE, ForKind.UNROLLED)
 
 
 class _Narrow(NamedTuple):
-    """A value of up to 16 bits, or a constant, that is all of a wider integer; and what it lies between."""
+    """A value of up to 16 bits, or a constant, that equals a wider integer, and its bounds."""
 
     value: Expr
     low: int
@@ -79,7 +79,7 @@ class _Narrow(NamedTuple):
         return dtype.min <= self.low and self.high <= dtype.max
 
     def of(self, dtype: DType) -> Expr:
-        """The value in a type of 16 bits, modulo 2**16 where that does not hold it."""
+        """The value in a 16-bit type, modulo 2**16 if that does not contain it."""
         if isinstance(self.value, IntImm):
             return const((self.value.value - dtype.min) % (1 << 16) + dtype.min, dtype)
         return self.value if self.value.dtype == dtype else Cast(dtype, self.value)
@@ -181,7 +181,7 @@ class _Values:
         return _Narrow(expr.value, low, high) if low >= expr.dtype.min else None
 
     def parts(self, *exprs: Expr) -> list[_Narrow] | None:
-        """Those of all, if they are narrow and there is more to them than constants."""
+        """The narrow parts of all of these, if all are narrow and not all constant."""
         found = [part for expr in exprs if (part := self.part(expr)) is not None]
         is_computed = any(not isinstance(part.value, IntImm) for part in found)
         return found if len(found) == len(exprs) and is_computed else None
@@ -274,7 +274,7 @@ class _Values:
         return self.made(expr, narrow, min(p.low for p in parts), max(p.high for p in parts))
 
     def cast(self, expr: Cast) -> Expr:
-        """A cast of a narrow value as a wide one is one of the narrow value itself."""
+        """Replaces a cast of a widened value by a cast of the narrow one."""
         part = self.part(expr.value) if is_wide(expr.value.dtype) and expr.dtype.lanes == 1 else None
         if part is None or isinstance(part.value, IntImm) or not expr.dtype.is_number:
             return expr

@@ -1,8 +1,8 @@
-"""Makes the canonical form of a function: each definition an object of its own, buffers' attributes in their fields.
+"""Makes the canonical form of a function: each definition a distinct object, buffer attributes as fields.
 
-A statement object may occur twice in a program, but passes that keep a table by buffer need two objects. What the
-attributes `storage_scope` and `volatile_scope` say becomes a field of Buffer. A `tl.allow` moves outwards as long as
-that adds no operation to its block, so that nests of loops are perfect wherever the author wrote it.
+A statement object may occur twice in a program, but passes with a table by buffer need distinct buffers. The attributes
+`storage_scope` and `volatile_scope` become fields of Buffer. A `tl.allow` moves outwards as long as that adds no
+operation to its block, so that nests are perfect wherever the author wrote it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Does what `tl.allow` grants, and takes the grants out of the function."""
+"""Uses the permissions that `tl.allow` grants, and removes the grants from the function."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _used(func: PrimFunc, stmt: AttrStmt) -> Stmt:
 
 def _contracted_sum(stored: Set[Buffer], node: Add) -> Expr:
     either = ((node.b, node.a), (node.a, node.b))
-    for product, other in reversed(either) if _waits_more(node.a, node.b, stored) else either:
+    for product, other in reversed(either) if _depends_more(node.a, node.b, stored) else either:
         if isinstance(product, Mul):
             return _fma(node, product.a, product.b, other)
         if isinstance(product, Neg) and isinstance(product.a, Mul):
@@ -82,12 +82,12 @@ def _contracted_sum(stored: Set[Buffer], node: Add) -> Expr:
 
 
 def _contracted_difference(stored: Set[Buffer], node: Sub) -> Expr:
-    if isinstance(node.b, Mul) and not _waits_more(node.a, node.b, stored):
+    if isinstance(node.b, Mul) and not _depends_more(node.a, node.b, stored):
         return _fma(node, Neg(node.b.a), node.b.b, node.a)
     return _fma(node, node.a.a, node.a.b, Neg(node.b)) if isinstance(node.a, Mul) else node
 
 
-def _waits_more(product: Expr, other: Expr, stored: Set[Buffer]) -> bool:
+def _depends_more(product: Expr, other: Expr, stored: Set[Buffer]) -> bool:
     """Whether only the first of two products has a factor that another iteration may have stored.
 
     As in `a * y[i - 1] + b * x[i]`: the product left out of the fma can then be computed early.

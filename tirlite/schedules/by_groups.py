@@ -118,7 +118,7 @@ class ByGroups:
             kept = Var(f"{self.load.buffer.name}.row", each.dtype)
             yield Let(kept, each)
             vectors.append(kept)
-        for place, vector in enumerate((yield from self._turned(vectors))):
+        for place, vector in enumerate((yield from self._interleaved(vectors))):
             yield Store(self.copy, (*row, self._place(const(place * self.whole, i64), self.whole)), vector)
 
     def _by_columns(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
@@ -137,12 +137,12 @@ class ByGroups:
         first = Mul(folded(Sub(columns.stop, columns.start)), const(self.group, i64))
         yield For(rest, first, const(self.group * width, i64), SeqStmt((zero,)))
 
-    def _turned(self, vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
+    def _interleaved(self, vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
         """Interleaves a power of two of vectors, lane by lane."""
         if len(vectors) == 1:
             return vectors
-        even = yield from self._turned(vectors[::2])
-        odd = yield from self._turned(vectors[1::2])
+        even = yield from self._interleaved(vectors[::2])
+        odd = yield from self._interleaved(vectors[1::2])
         made: list[Expr] = []
         for a, b in zip(even, odd, strict=True):
             for op in INTERLEAVES:

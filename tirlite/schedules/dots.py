@@ -86,30 +86,30 @@ class _Made:
         ):
             raise does_not_fit(step, f"elements of `{self.left.buffer.name}` and `{self.right.buffer.name}` do not fit")
         self.kinds = first, second
-        self.is_off = not _fits(first, self.left.dtype)
+        self.is_offset = not _fits(first, self.left.dtype)
         self.group = self.store.buffer.dtype.bits // first.bits
         self.counts = [self._trips(loop) for loop in terms]
         groups = folded(FloorDiv(Add(self.counts[-1], const(self.group - 1, i64)), const(self.group, i64)))
         self.groups = [*self.counts[:-1], groups]
-        self.is_in_place = self._lies_by_groups()
+        self.left_stays = self._is_in_groups()
         has_groups = self.right.dtype == second and are_groups(self.right, columns, terms[-1])
-        self.lies = has_groups and has_whole_blocks(around, columns, self.right.buffer.shape[-2], step.whole)
-        self.rows = {} if self.is_in_place else self._rows()
+        self.right_stays = has_groups and has_whole_blocks(around, columns, self.right.buffer.shape[-2], step.whole)
+        self.rows = {} if self.left_stays else self._rows()
         rows = [self._count(start, stop) for start, stop in self.rows.values()]
         long = folded(Mul(groups, const(self.group, i64)))
         name, other = self.left.buffer.name, self.right.buffer.name
         self.lefts = Buffer(f"{name}.packed", first, (*rows, *self.counts[:-1], long))
         wide = const(self.group * step.whole, i64)
         self.rights = Buffer(f"{other}.packed", second, (*self.groups, wide))
-        if step.once and (self.lies or self.is_off or not moves_along(self.right, terms, columns)):
+        if step.once and (self.right_stays or self.is_offset or not moves_along(self.right, terms, columns)):
             raise does_not_fit(step, f"no terms move along columns of `{other}` as it lies")
         *outer, whole = self.right.buffer.shape
-        if self.lies:
+        if self.right_stays:
             whole = outer.pop()
         if step.once:
             taken = outer.pop(self.right.indices.index(terms[-1].var))
             outer.append(folded(FloorDiv(Add(taken, const(self.group - 1, i64)), const(self.group, i64))))
-        if self.lies or step.once:
+        if self.right_stays or step.once:
             flat = folded(Mul(whole, const(self.group, i64)))
             self.rights = Buffer(f"{other}.groups", second, (*outer, flat), self.right.buffer.scope)
         self.sums = Buffer(f"{other}.sums", self.store.buffer.dtype, (const(step.whole, i64),))
@@ -139,7 +139,7 @@ class _Made:
             raise does_not_fit(self.step, f"how many rows `{self.left.buffer.name}` has is not known")
         return most
 
-    def _lies_by_groups(self) -> bool:
+    def _is_in_groups(self) -> bool:
         """Whether the left operand can be read in place: contiguous terms in whole groups, of the first type."""
         last, count = self.terms[-1], self.counts[-1]
         is_whole = isinstance(count, IntImm) and count.value % self.group == 0
@@ -171,14 +171,14 @@ class _Made:
         self._demand_readable()
         body = rewrite(self.at.body, {For: lambda loop: self._summed() if loop is self.terms[0] else loop})
         copied: tuple[Stmt, ...] = ()
-        if self.lies:
+        if self.right_stays:
             copied = (View(self.rights, self.right.buffer, const(0, i64), span=self.at.span),)
         elif not self.step.once:
             copied = (Allocate(self.rights, span=self.at.span), *self._rights())
         panel = self.at.replaced(body=SeqStmt((*copied, *self._column_sums(), *body.stmts)))
         nest = rewrite(self.outside, {For: lambda loop: panel if loop is self.at else loop})
         assert isinstance(nest, For)
-        before = () if self.is_in_place else (Allocate(self.lefts, span=self.outside.span), *self._lefts())
+        before = () if self.left_stays else (Allocate(self.lefts, span=self.outside.span), *self._lefts())
         if self.step.once:
             before = (*before, Allocate(self.rights, span=self.outside.span), *self._right_once())
         return with_loop(self.facts, self.outside, (*before, nest))
@@ -192,7 +192,7 @@ class _Made:
         if self.left.buffer.volatile or not is_steady(*self.left.indices):
             raise does_not_fit(self.step, f"`{self.left.buffer.name}` is read where memory decides")
         inside = (*self.around, *self.rows, *loops)
-        for load in (self.right,) if self.is_in_place else (self.left, self.right):
+        for load in (self.right,) if self.left_stays else (self.left, self.right):
             if not is_in_bounds(self.facts.func, tuple(dict.fromkeys(inside)), load):
                 raise does_not_fit(self.step, f"an index of `{load.buffer.name}` is not proved to be in bounds")
 
@@ -239,7 +239,7 @@ class _Made:
 
     def _column_sums(self) -> Iterator[Stmt]:
         """Computes the correction of each column for a left operand that is offset: 128 times the sum of its terms."""
-        if not self.is_off:
+        if not self.is_offset:
             return
         width, kind = self.step.whole, self.store.buffer.dtype.with_lanes(self.step.whole)
         lanes = Ramp.unit(0, width)
@@ -263,7 +263,7 @@ class _Made:
         spans = (loop.span for loop in self.terms)
         loops = [each.replaced(span=span) for each, span in zip(counting(places, self.groups), spans, strict=True)]
         body = nested(loops, self.store.replaced(value=dot(element, self._left(own, places), b)))
-        if not self.is_off:
+        if not self.is_offset:
             return body.stmts
         column = folded(Sub(self.columns.var, self.columns.start))
         corrected = self.store.replaced(value=Add(element, Load(self.sums, (column,))))
@@ -274,10 +274,10 @@ class _Made:
         outer: list[Expr]
         column: Expr
         *outer, column = (*places, folded(Sub(first, self.columns.start)))
-        if self.lies or self.step.once:
+        if self.right_stays or self.step.once:
             at = {loop.var: folded(Add(loop.start, place)) for loop, place in zip(self.terms, places, strict=True)}
             *outer, column = (substitute(index, {**at, self.columns.var: first}) for index in self.right.indices)
-        if self.lies:
+        if self.right_stays:
             column = outer.pop()
         if self.step.once:
             outer.append(outer.pop(self.right.indices.index(self.terms[-1].var)))
@@ -287,7 +287,7 @@ class _Made:
     def _left(self, own: dict[Var, Var], places: list[Var]) -> Load:
         """Loads the group of the left operand at these places of terms, from its copy or in place."""
         top = folded(Mul(places[-1], const(self.group, i64)))
-        if self.is_in_place:
+        if self.left_stays:
             whole = dict(zip(self.terms, (*places[:-1], top), strict=True))
             starts = {loop.var: folded(Add(loop.start, place)) for loop, place in whole.items()}
             *indices, first = (folded(substitute(each, starts)) for each in self.left.indices)

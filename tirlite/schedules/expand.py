@@ -1,4 +1,4 @@
-"""Expand allocates what each iteration of a loop allocates once before the loop, with an axis for the iterations."""
+"""Expand allocates a buffer of each iteration once before the loop, with an axis for the iterations."""
 
 from __future__ import annotations
 

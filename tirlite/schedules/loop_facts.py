@@ -1,4 +1,4 @@
-"""Answers what steps ask about loops and indices: whole blocks, bounds, numbers of iterations."""
+"""Answers questions of steps about loops and indices: whole blocks, bounds, numbers of iterations."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def is_in_bounds(func: PrimFunc, around: Sequence[For], access: Load | Store, wh
     pairs = [*zip(access.indices, access.buffer.shape, strict=True)]
     known = {loop.var: loop for loop in around}
     given = () if where is None else tuple(conjuncts(where))
-    open_pairs = [pair for pair in pairs if not (_is_range_of(*pair, known) or _is_said(*pair, given))]
+    open_pairs = [pair for pair in pairs if not (_is_range_of(*pair, known) or _is_given(*pair, given))]
     if not open_pairs:
         return True
     from tirlite.rewrite.simplify.simplify import Simplify
@@ -78,14 +78,14 @@ def _is_range_of(index: Expr, extent: Expr, known: Mapping[Var, For]) -> bool:
     loop = known.get(index) if isinstance(index, Var) else None
     if loop is None or loop.step < 1:
         return False
-    ends = any(_is_less(each, extent) for each in least_of(loop.stop))
+    ends = any(_is_less(each, extent) for each in min_operands(loop.stop))
     start = loop.start
     while isinstance(start, Var) and start in known and known[start].step > 0:
         start = known[start].start
     return ends and isinstance(start, IntImm) and start.value >= 0
 
 
-def _is_said(index: Expr, extent: Expr, given: Sequence[Expr]) -> bool:
+def _is_given(index: Expr, extent: Expr, given: Sequence[Expr]) -> bool:
     """Whether the conditions in `given` state that an index is in bounds, as those of a padded convolution do."""
     about = [
         each for each in given if is_steady(index) and isinstance(each, GE | LT) and are_equal((each.a,), (index,))
@@ -94,7 +94,7 @@ def _is_said(index: Expr, extent: Expr, given: Sequence[Expr]) -> bool:
     return starts and any(isinstance(each, LT) and _is_less(each.b, extent) for each in about)
 
 
-def least_of(expr: Expr) -> Iterator[Expr]:
+def min_operands(expr: Expr) -> Iterator[Expr]:
     """The operands of nested `min`s, or the expression itself."""
     stack = [expr]
     while stack:

@@ -184,13 +184,13 @@ def _has_own_axis(touches: Iterable[Touch], loop: For) -> bool:
         node = touch.node
         if not isinstance(node, Load | Store):
             return False
-        behind = ((axis, _behind(index, own, loop)) for axis, index in enumerate(node.indices))
+        behind = ((axis, _offset_key(index, own, loop)) for axis, index in enumerate(node.indices))
         mine = {(node.buffer, axis, start) for axis, start in behind if start is not None}
         axes = mine if axes is None else axes & mine
     return bool(axes)
 
 
-def _behind(index: Expr, own: Container[object], loop: For) -> tuple[object, ...] | None:
+def _offset_key(index: Expr, own: Container[object], loop: For) -> tuple[object, ...] | None:
     """A key of the term added to one of the variables `own` in an index; None for an index of another form."""
     if index in own:
         return ()
@@ -241,13 +241,13 @@ def _reason(facts: Facts, loop: For) -> str:
     sink, source = str(first.sink), str(first.source)
     updates = updates_in(loop, facts)
     if isinstance(updates, tuple) and updates:
-        if _goes_along(loop, first.sink):
+        if _moves_inside(loop, first.sink):
             return ""
         return f"it combines values into {sink} as written: `tl.reduce` says that they may be regrouped"
     return f"its iterations may meet in {sink}" if sink == source else f"{sink} must come after {source}"
 
 
-def _goes_along(loop: For, touch: Touch) -> bool:
+def _moves_inside(loop: For, touch: Touch) -> bool:
     """Whether an access moves with an inner loop: each element is reduced in order, but many elements at once."""
     inside = {each.var for each in statements_of(loop.body, For)}
     indices = touch.node.indices if isinstance(touch.node, Load | Store) else ()

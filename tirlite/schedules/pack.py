@@ -38,7 +38,7 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to, loop_named
-from tirlite.schedules.loop_facts import is_block_of, is_in_bounds, is_whole, lanes_before, least_of, trips
+from tirlite.schedules.loop_facts import is_block_of, is_in_bounds, is_whole, lanes_before, min_operands, trips
 from tirlite.schedules.order import demand_any_order, own_touches
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
@@ -118,7 +118,7 @@ def loads_of_one(step: object, facts: Facts, buffer: Buffer, at: For, loops: lis
     """The body's loads of the one element of a buffer that the last axis selects. Raises KernelError for others."""
     inside = [*statements(at.body)]
     reads = [node for node in loads_in(at.body) if node.buffer is buffer]
-    loads = [node for node in reads if _is_of(node, loops)] or reads
+    loads = [node for node in reads if _uses_last_axis(node, loops)] or reads
     own_touches(step, facts, buffer, at)
     if not loads or buffer.volatile or buffer.dtype.lanes > 1:
         raise does_not_fit(step, f"the loop over `{at.var.name}` does not read `{buffer.name}`, element by element")
@@ -150,7 +150,7 @@ def demand_axes(step: object, at: For, loops: list[For], load: Load, *, by_block
             raise does_not_fit(step, f"`{load.buffer.name}` is read where other loops or memory decide")
 
 
-def _is_of(load: Load, loops: list[For]) -> bool:
+def _uses_last_axis(load: Load, loops: list[For]) -> bool:
     """Whether the element read depends on the last of the loops."""
     return not loops or any(mentions(index, loops[-1].var) for index in load.indices)
 
@@ -250,10 +250,10 @@ def _has_rows_in_bounds(facts: Facts, around: Sequence[For], loops: list[For], l
 
     parts = rewrite(load, {FloorDiv: part, FloorMod: part})
     assert isinstance(parts, Load)
-    known = [end for end in least_of(last.stop) if not mentions(end, [loop.var for loop in around])]
+    known = [end for end in min_operands(last.stop) if not mentions(end, [loop.var for loop in around])]
     ends = [_rows_before(end, length, facts) for end in known]
-    columns = For(column, const(0, i64), _without_zero(length), SeqStmt())
-    rows = (columns.replaced(var=row, stop=_without_zero(end)) for end in ends)
+    columns = For(column, const(0, i64), _without_clamp(length), SeqStmt())
+    rows = (columns.replaced(var=row, stop=_without_clamp(end)) for end in ends)
     return any(is_in_bounds(facts.func, (*around, *loops[:-1], each, columns), parts) for each in rows)
 
 
@@ -268,7 +268,7 @@ def _rows_before(end: Expr, length: Expr, facts: Facts) -> Expr:
     return Add(FloorDiv(Sub(end, const(1, i64)), length), const(1, i64))
 
 
-def _without_zero(count: Expr) -> Expr:
+def _without_clamp(count: Expr) -> Expr:
     """A loop count without `max(.., 0)`, which makes no difference to a loop that starts at 0."""
     is_least = isinstance(count, Max) and is_constant(count.b, 0)
     return count.a if isinstance(count, Max) and is_least else count

@@ -41,7 +41,7 @@ class Reorder(Step):
             moved = [each for each in loops[: loops.index(loop)] if each in nest[place + 1 :]]
             # A dependence carried by `loop` stays in order if no inner loop moves outside of it.
             for each in carried(facts, loop) if moved else ():
-                if _is_turned(each, loops):
+                if _is_reversed(each, loops):
                     raise breaks_order(self, each)
         body = nest[-1].body
         for place, loop in reversed([*enumerate(loops)]):
@@ -58,7 +58,7 @@ class Reorder(Step):
                     raise does_not_fit(self, f"the bounds of the loop over `{loop.var.name}` depend on one inside")
 
 
-def _is_turned(dependence: Dependence, order: list[For]) -> bool:
+def _is_reversed(dependence: Dependence, order: list[For]) -> bool:
     """Whether a dependence may be reversed once the loops are in this order."""
     steps = dict(zip(dependence.loops, dependence.steps, strict=True))
     apart = [loop for loop in order if loop in steps and steps[loop].direction != "="]

@@ -1,4 +1,4 @@
-"""Specialize makes two versions of a nest; the sizes of a call choose one of them."""
+"""Specialize makes two versions of a nest, of which each call runs one, by its sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Split and Delinearise make two loops of one, over blocks and within a block; Fuse makes one loop of two."""
+"""Split and Delinearise split a loop in two, over blocks and within a block; Fuse fuses two loops into one."""
 
 from __future__ import annotations
 

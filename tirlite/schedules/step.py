@@ -1,4 +1,4 @@
-"""What the steps of a schedule have in common: how they are refused, and how they replace a loop."""
+"""The base of all steps of a schedule: how they print, check their arguments, are refused, and replace a loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tile cuts several loops into blocks, so that what a block uses stays in a cache; Skew makes that legal."""
+"""Tile cuts several loops into blocks whose data stays in a cache; Skew makes that legal."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Tile(Step):
         demand_any_order(self, nest[0])
         for loop in nest[:-1]:
             for each in carried(facts, loop):
-                if turns(each, nest):
+                if may_reverse(each, nest):
                     raise breaks_order(self, each)
         return with_loop(facts, nest[0], self._tiled(facts, nest).stmts)
 
@@ -147,7 +147,7 @@ def _known_end(facts: Facts, loop: For) -> Expr | None:
     return next((end for end in each if None not in ends(facts.space.size(end))), None)
 
 
-def turns(dependence: Dependence, band: list[For]) -> bool:
+def may_reverse(dependence: Dependence, band: list[For]) -> bool:
     """Whether a dependence that a loop of a band carries may go backwards in an inner loop of the band."""
     if dependence.is_reduction and all(loop.kind is ForKind.REDUCE for loop in band):
         return False

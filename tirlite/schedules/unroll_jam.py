@@ -1,4 +1,4 @@
-"""Unroll writes several iterations of a loop one after the other, UnrollJam as one, whose inner loops serve all."""
+"""Unroll writes several iterations of a loop one after the other; UnrollJam interleaves them in shared inner loops."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Cuts loops with checked indices into blocks: all indices of a block are checked first, at once.
 
-If they are in bounds, the block runs without checks, and so by vectors; else as it is written, with checks. Nothing
-of the block is stored before, so a fault and the stores before it are those of iterations in order.
+If they are in bounds, the block runs without checks, and so can be vectorized; otherwise as written, with checks.
+Nothing of the block is stored before, so a fault and the stores before it are those of the serial loop.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Chooses the accesses that are checked where vectors gather, instead of checking all indices beforehand.
+"""Chooses the accesses whose indices are checked as vectors gather them, instead of all at once beforehand.
 
-Checking beforehand takes a third of the time of a product with a sparse matrix, or more. Workers that share rows need
-it, so that the stores before a fault are those of rows in order. A single worker goes through them in order anyway.
+Checking beforehand takes a third of the time of a product with a sparse matrix, or more. Only workers that share rows
+need it, so that the stores before a fault are those of the serial loop; a single worker runs rows in order anyway.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Passes that change which iterations a loop has, or who runs them; what an iteration does stays as it is."""
+"""Passes that change which iterations a loop has, or which worker runs them, but not what an iteration does."""

@@ -1,4 +1,4 @@
-"""Splits a loop that runs over several axes at once, and divides its counter to tell them apart, into two loops."""
+"""Splits a loop over several flattened axes, whose counter is divided to recover them, into nested loops."""
 
 from __future__ import annotations
 

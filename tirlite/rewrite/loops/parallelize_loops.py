@@ -1,4 +1,4 @@
-"""ParallelizeLoops distributes loops over workers whose iterations are proved independent."""
+"""ParallelizeLoops distributes loops with provably independent iterations over workers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Splits a loop after the iteration that stores what all of them load, so that each part loads it once.
+"""Splits a loop after the iteration that stores the element which all iterations load: each part loads it once.
 
-`for j in range(n): d[i, j] = min(d[i, j], d[i, k] + d[k, j])` stores `d[i, k]` where `j` is `k`, and nowhere else.
-Iterations up to that one load what was there before, as it loads before it stores; the others what is there then.
+`for j in range(n): d[i, j] = min(d[i, j], d[i, k] + d[k, j])` only stores `d[i, k]` in iteration `k`. Iterations up to
+that one load the old value, as it loads before it stores; later ones load the new value.
 """
 
 from __future__ import annotations

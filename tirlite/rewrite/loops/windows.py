@@ -31,7 +31,7 @@ _PLAIN = (Store, Let, For, IfThenElse, SeqStmt, Allocate)
 
 @record(eq=False)
 class _CounterRange:
-    """Which numbers a new counter has, in steps of 1, what the old one is of it, and what else that must meet."""
+    """The range of a new counter with step 1, the old one's value in terms of it, and further conditions on that."""
 
     start: int
     stop: Expr

@@ -1,1 +1,1 @@
-"""The pass that writes integer arithmetic, conditions and loops as short as what is known around them allows."""
+"""The pass that simplifies integer arithmetic, conditions and loops by what is known at each point."""

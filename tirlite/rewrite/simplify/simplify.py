@@ -1,4 +1,4 @@
-"""Simplify shortens a function's integers, conditions and loops by what is known around them."""
+"""Simplify simplifies a function's integers, conditions and loops by facts known where they occur."""
 
 from __future__ import annotations
 

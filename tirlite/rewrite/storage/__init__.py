@@ -1,7 +1,7 @@
 """StorageRewrite merges the allocations of a function by a plan.
 
-The way from allocations to merged ones is loaded for functions that allocate, see `planned_storage`: they are split,
-posed as a problem, planned, and written again.
+Its implementation, see `planned_storage`, is only loaded for functions that allocate: it splits allocations, poses the
+storage problem, plans, and rewrites the function.
 """
 
 from __future__ import annotations

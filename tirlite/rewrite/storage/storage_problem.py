@@ -1,6 +1,6 @@
 """Makes the storage problem of a function, with a request for each allocation that a plan may move.
 
-The finder of the loop-nest level. What stays where it is, and why, is told beside the problem.
+This is the finder of the loop-nest level. Allocations that stay are listed beside the problem, with the reasons.
 """
 
 from __future__ import annotations

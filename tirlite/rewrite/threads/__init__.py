@@ -1,9 +1,9 @@
-"""Interleaves the statements of virtual threads, and makes ordinary loops of blocks.
+"""Interleaves the statements of virtual threads, and turns blocks and threads into ordinary loops.
 
-Sources: InjectVirtualThread of TVM (2017), which lets one thread do the work of several, so that what they load can be
-under way while others compute; and loop fission at barriers, as in "Efficient Compilation of Fine-Grained
-SPMD-threaded Programs for Multicore CPUs" (Stratton et al., 2010). Blocks become iterations of parallel loops. The
-threads of a block run in a loop, one after the other; where they meet at a barrier, the loop is split in two.
+Sources: TVM's InjectVirtualThread (2017), which lets one thread do the work of several, so that loads of some overlap
+computation of others; and loop fission at barriers, as in "Efficient Compilation of Fine-Grained SPMD-threaded Programs
+for Multicore CPUs" (Stratton et al., 2010). Blocks become iterations of parallel loops. The threads of a block run in a
+serial loop, which is split in two at each barrier.
 """
 
 from __future__ import annotations

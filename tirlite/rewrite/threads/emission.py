@@ -280,7 +280,7 @@ class Emission:
         return found
 
     def _nest(self, phase: Phase) -> list[Stmt]:
-        """The loops over the threads, and in them what each thread does."""
+        """The loops over the threads, around what each thread does in the phase."""
         axes = {axis.var: self._fresh(axis.var) for axis in phase.axes}
         rules = _PhaseRules(self.names, axes, self.names.shared.get(phase, []))
         front = [stmt for declared in self.names.needs[phase] for stmt in rules.anew(declared)]

@@ -272,7 +272,7 @@ def _where_some(loop: For, items: list[Item]) -> list[Item]:
 
 
 def _declared_below(stmt: Stmt) -> Iterator[Var]:
-    """The variables that get a value in the bodies of `stmt`, but for what deeper composites do."""
+    """The variables defined in the bodies of `stmt`, except in deeper composites."""
     if isinstance(stmt, For):
         yield stmt.var
     for body in stmt.bodies:
@@ -284,7 +284,7 @@ def _meets(func: Function) -> bool:
 
 
 def _with_plain_offset(stmt: Stmt) -> tuple[Stmt, ...]:
-    """A view whose offset is read from memory keeps it in a variable, so that the view can be declared once more."""
+    """A view with its offset in a let if that is read from memory, so that it can be declared again."""
     if not isinstance(stmt, View) or is_plain(stmt.byte_offset):
         return (stmt,)
     given, var = stmt.byte_offset, Var(f"{stmt.buffer.name}_offset", i64)

@@ -102,7 +102,8 @@ class Columns(Lanes):
         self.stores_rows = stores_rows
         self.tiles: list[_RowTile] = []
         self.outgoing: list[_RowTile] = []
-        # Elements that lie apart and stand still in loops inside, and what collects those of all lanes.
+        # Loop-invariant elements of inner loops that are not contiguous between lanes, and the buffers that collect
+        # them.
         self.collected: list[tuple[Load, Buffer]] = []
         self.before: list[Stmt] = []
         self.inside: set[object] = set()  # the inner loops and branches being written, and the names defined there
@@ -298,7 +299,7 @@ class Columns(Lanes):
 
     def _loaded(self, tile: _RowTile, on: Expr | None) -> Iterator[Stmt]:
         rows: list[Expr] = [Load(tile.load.buffer, indices) for indices in self._rows(tile, 0, 0, self.lanes, on)]
-        columns = yield from turned_over(rows)
+        columns = yield from transposed(rows)
         for number, column in enumerate(columns):
             yield Store(tile.buffer, (const(number, i64), self._lane_numbers(const(0, i64))), column)
 
@@ -328,7 +329,7 @@ class Columns(Lanes):
             lanes = Ramp.unit(row, side)
             for column in range(0, self.lanes, side):
                 columns = (Load(tile.buffer, (const(column + each, i64), lanes)) for each in range(side))
-                rows = yield from turned_over([*columns])
+                rows = yield from transposed([*columns])
                 if on is not None and side < self.lanes:
                     on = LT(Ramp.unit(folded(Add(tile.begin, const(column, i64))), side), Broadcast(stop, side))
                 places = self._rows(tile, row, column, side, on)
@@ -346,7 +347,7 @@ class Columns(Lanes):
         return For(at, tile.begin, end, SeqStmt((lanes,)))
 
     def _rows(self, tile: _RowTile, first: int, column: int, side: int, on: Expr | None) -> Iterator[tuple[Expr, ...]]:
-        """The indices of the parts of this many rows, from a first one and a column of a tile on."""
+        """The indices of `side` rows of a tile, from row `first` and `column` on."""
         begin = folded(Add(tile.begin, const(column, i64)))
         for lane in range(first, first + side):
             places = {self.var: folded(Add(self.first, const(lane, i64))), tile.along: begin}
@@ -373,7 +374,7 @@ def by_columns(
     return lanes, _lanes_of(loop, dtypes, processor), pays
 
 
-def turned_over(vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
+def transposed(vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
     """Transposes a square of vectors; yields the Lets on the way, and returns the transposed vectors."""
 
     def named(value: Expr) -> Let:
@@ -408,7 +409,7 @@ def _lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int
 
 
 def _many_columns(loop: For, fewest: int) -> Expr | None:
-    """The condition that the only inner loop has enough iterations for vectors to pay; None where it always has."""
+    """The condition that the only inner loop has enough iterations for vectors to pay; None if it always has."""
     inner = [*statements_of(loop.body, For)]
     if len(inner) != 1:
         return None

@@ -64,11 +64,11 @@ class Search:
         yield Allocate(at, span=span)
         yield Store(at, (), start)
         vectors = Lanes(self.lanes, {self.loop.var: Ramp.unit(place, self.lanes)}, neighbours=True)
-        met = _is_met(vectors.of(self.value), vectors.spread(best))
+        met = _matches(vectors.of(self.value), vectors.spread(best))
         ahead = And(LE(place, Sub(stop, step)), Not(Call(bool_, Op.ANY, (met,))))
         yield While(ahead, SeqStmt((Store(at, (), Add(place, step)),)), span=span)
         one = const(1, i64)
-        before = And(LT(place, Sub(stop, one)), Not(_is_met(substitute(self.value, {self.loop.var: place}), best)))
+        before = And(LT(place, Sub(stop, one)), Not(_matches(substitute(self.value, {self.loop.var: place}), best)))
         yield While(before, SeqStmt((Store(at, (), Add(place, one)),)), span=span)
         where = Var("where")
         yield Let(where, place, span=span)
@@ -109,7 +109,7 @@ def is_place(place: Expr, loop: For) -> bool:
 def _is_cheap(search: Search) -> bool:
     """Whether the value is cheap to compute again, by vectors of adjacent elements."""
     nodes = [*walk(search.value)]
-    if not any(isinstance(node, Load) for node in nodes) or any(map(_is_dear, nodes)):
+    if not any(isinstance(node, Load) for node in nodes) or any(map(_is_expensive, nodes)):
         return False
     place = Ramp.unit(search.loop.var, search.lanes)
     try:
@@ -118,13 +118,13 @@ def _is_cheap(search: Search) -> bool:
         return False
 
 
-def _is_dear(node: Node) -> bool:
+def _is_expensive(node: Node) -> bool:
     if isinstance(node, Load):
         return node.buffer.volatile
     return isinstance(node, Call) or (isinstance(node, Expr) and may_fault(node))
 
 
-def _is_met(value: Expr, best: Expr) -> Expr:
+def _matches(value: Expr, best: Expr) -> Expr:
     """Whether a value is the best one; nan always is."""
     is_equal: Expr = EQ(value, best)
     if not value.dtype.is_float:

@@ -170,7 +170,7 @@ class Grouped(Lanes):
         assert place is not None
         *rows, begin = place
         assert isinstance(begin, Ramp)
-        for number, value in enumerate(_in_turn([let.var for let in lets])):
+        for number, value in enumerate(_interleaved([let.var for let in lets])):
             at = folded(Add(begin.base, const(number * self.lanes, i64)))
             whole = Ramp.unit(at, self.lanes)
             yield Store(self.flat[stores[0].buffer], (*rows, whole), value, span=stores[0].span)
@@ -191,10 +191,10 @@ class Grouped(Lanes):
         return (*rows, Ramp(folded(Add(Mul(base.base, apart), last)), apart, self.lanes))
 
 
-def _in_turn(values: list[Expr]) -> list[Expr]:
+def _interleaved(values: list[Expr]) -> list[Expr]:
     """Interleaves the lanes of vectors, whose number is a power of two."""
     if len(values) == 1:
         return values
-    pairs = zip(_in_turn(values[::2]), _in_turn(values[1::2]), strict=True)
+    pairs = zip(_interleaved(values[::2]), _interleaved(values[1::2]), strict=True)
     ways = (Op.INTERLEAVE_LOW, Op.INTERLEAVE_HIGH)
     return [Call(even.dtype, way, (even, odd)) for even, odd in pairs for way in ways]

@@ -1,8 +1,8 @@
 """Jam writes several iterations of a loop as one (unroll and jam): each statement for all of them, before the next one.
 
-Inner loops stay one loop each, so that what they load serves all of these iterations; and what is the same in all of
-them is done once. Where a loop adds one row after the other to a row of results, as in `for i: for j: y[j] += a[i, j]`,
-each element of that row is loaded and stored once for all of them, in the same order for each element.
+Inner loops stay one loop each, whose loads all of these iterations use, and uniform values are computed once. If a loop
+adds one row after the other to a row of results, as in `for i: for j: y[j] += a[i, j]`, each element of the results is
+loaded and stored once for all of them, with its terms in the same order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Jam:
         self.differing: set[Var | Buffer] = {var}
 
     def block(self, body: SeqStmt) -> SeqStmt:
-        """The body for all iterations. Raises NotVector where loops inside differ, or for other statements."""
+        """The body for all iterations. Raises NotVector if inner loops differ, and for other statements."""
         self._find_differing(body)
         return self._block(body)
 

@@ -1,7 +1,7 @@
 """Partials are the results of a reduction in each lane: how they start, take values in, and are combined at the end.
 
-For products of narrow integers there are half as many sums: `tl.dot` adds two products of 16 bits to each. For
-differences of bytes there are a quarter as many, where the processor sums products of four bytes.
+Products of narrow integers need half as many sums, as `tl.dot` adds two 16-bit products to each; differences of bytes a
+quarter, if the processor sums products of four bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lanes writes several iterations of a loop as statements on vectors, with one lane for each iteration.
 
-Where an `if` holds for some lanes only, its statements access memory under a mask, and what might fault there gets
-operands that do not.
+If a condition holds for some lanes only, its statements access memory under a mask, and operations that may fault get
+harmless operands in the other lanes.
 """
 
 from __future__ import annotations
@@ -247,11 +247,11 @@ class Lanes:
         return stmt.replaced(buffer=self.wide[buffer])
 
     def moved(self, load: Load) -> Expr | None:
-        """The vector of a load that is replaced by another one; None for a load that stays."""
+        """The vector that replaces a load; None for a load that stays."""
         return None
 
     def of(self, expr: Expr) -> Expr:
-        """The vector of the values of `expr`; `expr` itself if they are all the same. Raises NotVector."""
+        """The vector of the values of `expr`; `expr` itself if it is uniform. Raises NotVector."""
         return run(self._of(expr))
 
     def spread(self, expr: Expr) -> Expr:
@@ -259,11 +259,11 @@ class Lanes:
         return expr if expr.dtype.lanes > 1 else Broadcast(expr, self.lanes)
 
     def differs(self, expr: Expr) -> bool:
-        """Whether an expression mentions a name that differs from lane to lane."""
+        """Whether an expression mentions a name that differs between lanes."""
         return mentions(expr, self.values)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The indices of an access. Raises NotVector where more than the last differs between lanes."""
+        """The indices of an access. Raises NotVector if more than the last differs between lanes."""
         return run(self._indices(buffer, indices))
 
     def reaches(self, index: Expr) -> bool:

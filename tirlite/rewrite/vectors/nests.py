@@ -142,7 +142,7 @@ def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[Short]
 
 
 def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
-    """All iterations of a marked loop as one vector; None where they have no vector form."""
+    """All iterations of a marked loop as one vector; None if they have no vector form."""
     if not is_done_at_once(loop):
         return None
     lanes = len(loop.values or ())
@@ -154,7 +154,7 @@ def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
 
 
 def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
-    """Vectorizes a loop that loads from computed places; None where it has no vector form."""
+    """Vectorizes a loop that loads from computed places; None if it has no vector form."""
     if not _is_plain(loop) or not resamples(loop) or not facts.is_independent(loop) or not facts.replaces_nothing(loop):
         return None
     if IfThenElse in loop.body.kinds and not rules.processor.has_masks(1):

@@ -201,7 +201,7 @@ def _updates(loop: For, facts: Facts, *, checked: bool = False) -> tuple[AnyUpda
     stmts = [*statements(loop.body)]
     if loop.step != 1 or (has_check(loop) and not checked) or not all(isinstance(each, _TAKEN) for each in stmts):
         raise NotVector
-    if any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmts):  # seen before it is proved
+    if any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmts):  # a quick test before proofs
         raise NotVector
     updates = updates_in(loop, facts)
     if not isinstance(updates, tuple) or not updates or any(_moves(update, [loop], stmts) for update in updates):

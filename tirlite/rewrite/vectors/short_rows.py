@@ -37,7 +37,7 @@ from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, St
 from tirlite.ir.walk import defined_in, loads_in, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.vectors.columns import TURNED, Columns, Memory, turned_over
+from tirlite.rewrite.vectors.columns import TURNED, Columns, Memory, transposed
 from tirlite.rewrite.vectors.lanes import NotVector, is_at
 from tirlite.rewrite.vectors.partials import is_short
 from tirlite.rewrite.vectors.vector_loops import VectorLoops
@@ -92,7 +92,7 @@ class ShortRows(Columns):
         self.open: list[For | IfThenElse | While] = []
         self.rows: list[_LaneRow] = []
         self.stored: list[_LaneRow] = []
-        # What is written and accessed otherwise than in rows, and what is loaded before it is stored.
+        # Arrays that are written and also accessed other than by rows, and arrays loaded before they are stored.
         self.loose: set[Buffer] = set()
         self.begun: set[Buffer] = set()
 
@@ -207,7 +207,7 @@ class ShortRows(Columns):
         return (folded(substitute(index, place)) for index in row.first.indices)
 
     def _taken(self, row: _LaneRow, parts: _Places, columns: _Places) -> Iterator[Stmt]:
-        vectors = yield from turned_over([Load(row.first.buffer, part) for part in parts])
+        vectors = yield from transposed([Load(row.first.buffer, part) for part in parts])
         yield from (Store(row.buffer, column, vector) for column, vector in zip(columns, vectors, strict=True))
 
     def _put_back(self, row: _LaneRow) -> Iterator[Stmt]:
@@ -227,7 +227,7 @@ class ShortRows(Columns):
         yield For(at, whole, row.count, SeqStmt((lanes,)))
 
     def _stored_rows(self, row: _LaneRow, parts: _Places, columns: _Places) -> Iterator[Stmt]:
-        vectors = yield from turned_over([Load(row.buffer, column) for column in columns])
+        vectors = yield from transposed([Load(row.buffer, column) for column in columns])
         yield from (Store(row.first.buffer, part, vector) for part, vector in zip(parts, vectors, strict=True))
 
 

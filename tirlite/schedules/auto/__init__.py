@@ -1,6 +1,6 @@
 """Schedules loops without a schedule of their own: by the same steps, chosen by rules.
 
-Each rule looks for loops of its kind before anything is loaded that could schedule them.
+Each rule tests for loops of its kind before it imports the modules that schedule them.
 """
 
 from __future__ import annotations

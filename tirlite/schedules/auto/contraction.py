@@ -49,13 +49,11 @@ class Contraction:
     `store`: the update, or the store of the sum if it is accumulated in a scalar of the iteration (`is_local`).
     `packed`: the operand that depends on columns and not on rows; `is_dense`: it and `store` are contiguous along
     columns.
-    `element`: the bytes of a sum; `kind`: its type; `cast`: that type if every use of `packed` converts to it, else
-    empty.
+    `element`: the bytes of a sum; `kind`: its type; `cast`: that type if every use of `packed` converts to it.
     `cut`: the loop before which statements move into a nest of their own; then the loops over terms are `is_perfect`.
     `dots`: for narrow integers, the types of the packed copies that dot products take, and the other operand.
     `halves`: the other operand if it has 16-bit floats, which are slow to convert.
-    `is_laid`: the kernel itself has packed `packed`, in a loop around; `lies`: it is stored in the order of a packed
-    copy.
+    `is_prepacked`: the kernel itself has packed `packed`, in a loop around; `is_panel`: it is stored as a panel is.
     `is_shared`: a loop around is parallel, so that none inside should be.
     `flat`: a loop that may be fused with columns, as rows are contiguous in memory but no whole tiles.
     `named`: the loops that contain lets. `is_padded`: `packed` is read under a condition.
@@ -79,9 +77,9 @@ class Contraction:
     halves: Load | None
     named: tuple[For, ...]
     is_padded: bool
-    is_laid: bool
+    is_prepacked: bool
     is_shared: bool
-    lies: bool
+    is_panel: bool
     flat: For | None = None
 
     @property
@@ -197,9 +195,9 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
                 halves=_halves(values, loads, across[0], update),
                 named=(*nest.named, *(nest.loops[-1:] if len(body) < len(nest.body) else ())),
                 is_padded=_is_padded(values, across[0]),
-                is_laid=is_dense(across[0].indices, columns.var) and _is_laid(across[0].buffer, around),
+                is_prepacked=is_dense(across[0].indices, columns.var) and _is_prepacked(across[0].buffer, around),
                 is_shared=any(each.kind is ForKind.PARALLEL and count_of(each) > 1 for each in around),
-                lies=_lies(across[0], terms, columns, update.store.buffer.dtype, dots, tiling),
+                is_panel=_is_panel(across[0], terms, columns, update.store.buffer.dtype, dots, tiling),
             )
             found.append(replace(made, flat=_flat(made, store, loads, tiling)))
     # Padded operands first: they are only vectorized if packed.
@@ -210,7 +208,7 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
 def _flat(nest: Contraction, store: Store, loads: list[Load], tiling: Tiling) -> For | None:
     """The loop to fuse with columns: all that depends on it is either packed or has contiguous whole rows."""
     columns, packed = nest.columns, nest.packed
-    is_plain = not (nest.is_padded or nest.is_laid or nest.lies) and nest.dots is None and nest.is_dense
+    is_plain = not (nest.is_padded or nest.is_prepacked or nest.is_panel) and nest.dots is None and nest.is_dense
     is_whole = is_known(columns) and count_of(columns) % tiling.lanes(nest.element, columns) == 0
     if not is_plain or is_whole or packed.buffer.dtype.bytes not in (4, 8) or not tiling.masks_bytes:
         return None
@@ -265,12 +263,12 @@ def _is_padded(values: list[Expr], load: Load) -> bool:
     return any(is_choice_of(node, load) for node in calls)
 
 
-def _is_laid(buffer: Buffer, around: tuple[For, ...]) -> bool:
+def _is_prepacked(buffer: Buffer, around: tuple[For, ...]) -> bool:
     """Whether one of these loops allocates a buffer in its body."""
     return any(isinstance(stmt, Allocate) and stmt.buffer is buffer for loop in around for stmt in loop.body.stmts)
 
 
-def _lies(
+def _is_panel(
     load: Load,
     terms: tuple[For, ...],
     columns: For,
@@ -336,7 +334,7 @@ def _tile_last(rows: list[For], tiling: Tiling) -> tuple[For, ...]:
     return (*(each for each in rows if each is not last), last)
 
 
-def _lies_apart(nest: Contraction) -> bool:
+def _is_strided(nest: Contraction) -> bool:
     """Whether columns move along the last axis of an operand without being contiguous."""
     indices, var = nest.packed.indices, nest.columns.var
     return bool(indices) and mentions(indices[-1], var) and not is_dense(indices, var)
@@ -348,10 +346,10 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     inside = (*nest.rows, nest.columns, *nest.terms)
     if nest.dots is None and all(map(is_known, inside)) and prod(map(count_of, inside)) <= _WRITTEN_OUT:
         return None
-    if nest.is_laid or nest.lies:
+    if nest.is_prepacked or nest.is_panel:
         has_rows = nest.dots is not None or any(not is_known(each) or count_of(each) > 1 for each in nest.rows)
         # For a single row, LLVM vectorizes short loops over terms by unrolling them.
-        return () if has_rows or (nest.is_laid and (terms is None or terms >= _FEWEST_TERMS)) else None
+        return () if has_rows or (nest.is_prepacked and (terms is None or terms >= _FEWEST_TERMS)) else None
     if nest.is_padded:
         return ()  # only vectorized if packed
     found: list[tuple[str, int]] = []
@@ -377,7 +375,7 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
         rows, elements = min(rows, max(_FEWEST_APART_ROWS, terms // _TERMS_OF_SUM)), 1
     rows = min(rows, _ROWS_OF_TILE + 1) if is_few and nest.is_dense else rows  # LLVM unrolls fewer
     wanted = [(nest.rows, rows), (columns, max(2, few // nest.element)), (wide, elements)]
-    if nest.flat is not None or (_lies_apart(nest) and not is_few):
+    if nest.flat is not None or (_is_strided(nest) and not is_few):
         # Flattened vectors are full, and strided columns are only vectorized if packed; both pay for short rows too.
         is_window, are_known = len(nest.terms) > 1, all(map(is_known, nest.rows))
         if not (is_window and are_known and prod(map(count_of, nest.rows)) < tiling.strided_rows):

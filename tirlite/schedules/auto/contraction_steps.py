@@ -87,7 +87,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     by = _rows_of_block(flat, lanes, tiling)
     is_split = not is_known(first) or count_of(first) > by
     shared = [each.var.name for each in (*nest.batches, *([first] if is_split else []), nest.columns)]
-    yield from (Parallel(named(each)) for each in shared if not (nest.is_laid or nest.is_shared))
+    yield from (Parallel(named(each)) for each in shared if not (nest.is_prepacked or nest.is_shared))
     if nest.flat is not None:
         inside = (nest.flat, nest.columns, *nest.rows, *(nest.terms if nest.is_perfect else ()))
         outside = (each for each in nest.spatial if each not in inside)
@@ -110,11 +110,11 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
         if summed != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))
         yield _groups(nest, summed, order[0], outer, (*terms, within), lanes, tiling)
-    elif not nest.is_laid:
+    elif not nest.is_prepacked:
         if nest.halves is not None:
             own = [name for each, name in zip((first, *others), rows, strict=True) if mentions(nest.halves, each.var)]
             yield Pack(nest.halves.buffer.name, outer, (*map(named, own), *terms), cast=nest.kind)
-        if not nest.lies or nest.is_padded:
+        if not nest.is_panel or nest.is_padded:
             yield from _panel(nest, named, (*terms, within), lanes, has_masks=has_masks)
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
@@ -150,7 +150,7 @@ def _lanes(nest: Contraction, tiling: Tiling) -> int:
     if _goes_by_tiles(nest, tiling) and is_wide and is_long:
         return 2 * lanes
     whole = count & -count  # the largest power of two that divides it
-    is_read = nest.is_laid and nest.dots is None
+    is_read = nest.is_prepacked and nest.dots is None
     return min(lanes, whole) if is_read and is_known(nest.columns) and whole > 1 else lanes
 
 
@@ -173,7 +173,7 @@ def _moves(nest: Contraction, terms: tuple[For, ...], lanes: int, tiling: Tiling
     """Whether other terms move whole vectors along columns of a buffer that the kernel has packed itself."""
     (first, _), left = nest.dots or (("", ""), nest.packed)
     is_exact = is_known(nest.columns) and count_of(nest.columns) % lanes in (0, _widths(nest, lanes, tiling)[-1])
-    has_room = nest.is_laid and moves_along(nest.packed, terms, nest.columns)
+    has_room = nest.is_prepacked and moves_along(nest.packed, terms, nest.columns)
     return has_room and is_exact and left.dtype.name == first
 
 
@@ -219,7 +219,7 @@ def _rows_of_block(nest: Contraction, lanes: int, tiling: Tiling) -> int:
     inside = prod(max(1, count_of(each)) if is_known(each) else _SOME for each in others)
     tiles = tiling.block_tiles if nest.halves is None else TILES_OF_BLOCK
     rows = tiles * (TILE_ROWS if _goes_by_tiles(nest, tiling) else tiling.rows)
-    if nest.is_laid or nest.is_shared:
+    if nest.is_prepacked or nest.is_shared:
         # A loop around is parallel, so that one worker runs all of this.
         tiling = replace(tiling, workers=1)
     if all(each is nest.columns or is_known(each) for each in nest.spatial):
@@ -248,7 +248,7 @@ def _together(loop: For, most: int) -> int:
 def _by_groups(nest: Contraction, left: Load) -> tuple[For, ...]:
     """The loops over terms, last the one to group: one whose groups lie together in memory, else the longest one."""
     terms, group = nest.terms, _GROUP_BYTES // max(1, left.dtype.bytes)
-    lying = [loop for loop in terms if nest.lies and are_groups(nest.packed, nest.columns, loop)]
+    lying = [loop for loop in terms if nest.is_panel and are_groups(nest.packed, nest.columns, loop)]
     lying += [loop for loop in terms if count_of(loop) % group == 0 and is_dense(left.indices, loop.var)]
     last = next(iter(lying), max(terms, key=lambda loop: count_of(loop) if is_known(loop) else _SOME))
     return (*(each for each in terms if each is not last), last)

@@ -1,9 +1,9 @@
 """Schedules loops over rows, each of which goes through several loops, as in softmax or attention.
 
-If one of these loops reads data that is the same for all rows, as the keys of attention, rows are processed in blocks:
-temporaries of a row get an element for each row of a block, and each of the loops covers the block before the next one
-does. So products of vectors become products of matrices, which are scheduled as such, and in between each row is a
-lane of a vector. An elementary function that several of the loops compute of the same operand is computed once.
+If one of these loops reads data common to all rows, as the keys of attention, rows are processed in blocks: temporaries
+of a row get an element for each row of a block, and each loop covers the block before the next one does. Products of
+vectors so become products of matrices, scheduled as such; in the loops between, each row is a lane of a vector. An
+elementary function that several loops compute of the same operand is computed once.
 """
 
 from __future__ import annotations
