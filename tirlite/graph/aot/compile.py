@@ -56,10 +56,10 @@ def compile(  # noqa: A001
     storage is planned for both, and that of the program stays where its plan is not larger.
     `strategy="graph"` plans main's storage as GraphPlanMemory does; the other options are those of `tl.compile`.
     `keep` names tensors between operators that `trace` gives besides the result, or `"all"` that can be kept.
-    With `fuse`, operators that go by elements are computed by the function of the one before them, where nobody else
-    uses what that makes: `groups` tells which. With `winograd`, convolutions of constant weights by windows of 3 x 3
-    take fewer products where that pays, and other terms are rounded. With `integers`, sums of products of dequantized
-    tensors are those of integers, unless tensors are kept: results that are quantized differ by one step at most.
+    With `fuse`, elementwise operators are computed by the function of the operator before them, if nothing else uses
+    its result: `groups` tells which. With `winograd`, convolutions of constant weights by windows of 3 x 3 take fewer
+    products if that pays, and other terms are rounded. With `integers`, sums of products of dequantized
+    tensors are computed in integers, unless tensors are kept: quantized results differ by one step at most.
     `threads` is how many run parallel loops at most, the calling one included; left out, as many as the target has
     workers.
     Raises GraphError for what has no kernel, or cannot be kept, and PlanError for less than one thread.
@@ -108,7 +108,7 @@ def _kept(given: object) -> tuple[Expr, ...] | Literal["all"]:
 
 @record
 class _How:
-    """How a function is lowered: by the order of least memory, with groups, by Winograd's convolutions, in integers."""
+    """How a function is lowered: in the order of least memory, fused, by Winograd's convolutions, in integers."""
 
     by_memory: bool
     fuse: bool
@@ -144,7 +144,7 @@ def _compiled_again(function: FunctionNode, how: _How, kept: Sequence[Expr], cho
 
 
 class _Front:
-    """The way from a function to what it is lowered to."""
+    """Lowers a function when asked, in the chosen order."""
 
     def __init__(self, function: FunctionNode, options: Options, how: _How) -> None:
         self._function = function
@@ -154,18 +154,18 @@ class _Front:
 
     @cached_property
     def program(self) -> Program:
-        """The function's calls in the order that it has by itself."""
+        """The function's calls in program order."""
         from tirlite.graph.program import program
 
         return program(self._function)
 
     @property
     def ordered(self) -> Ordered | None:
-        """The order that takes the least memory, where that is asked for."""
+        """The order that takes the least memory, if asked for."""
         return self._chosen[1]
 
     def lowered(self) -> Lowered:
-        """What the function is lowered to, its operators in the order that was chosen."""
+        """The lowered function, its operators in the chosen order."""
         return self._chosen[0]
 
     @cached_property
@@ -185,7 +185,7 @@ class _Front:
         return plain, replace(ordered, program=self.program, peak=ordered.program_peak, proved=is_proved)
 
     def _lowered(self, made: Program) -> Lowered:
-        """What a program is lowered to, its sums in integers where nothing else is kept."""
+        """The lowered program, with sums in integers unless tensors are kept."""
         from tirlite.graph.aot.integers import in_integers
         from tirlite.graph.aot.laid_out import permitted
         from tirlite.graph.aot.lower import lower_program
@@ -215,10 +215,10 @@ _SAMPLES = 6
 
 
 def is_smaller(new: Lowered, old: Lowered, dims: Sequence[Dim], options: Options) -> bool:
-    """Whether the storage of `new` is proved to be more for no values of the dims, and that of `old` is not.
+    """Whether the storage of `new` is proved to be at most that of `old` for all values of the dims, not conversely.
 
-    Values that were tried are no proof: plans may change places between them. Plans by shape have no size for all
-    values; of those a few decide. What does not fit in its memory is larger.
+    Trying values would be no proof: plans may change between them. Plans by shape have no size for all values, so a few
+    values decide. A plan that does not fit in its memory counts as larger.
     """
     kernels = [Kernel(each.func, options) for each in (new, old)]
     if options.strategy == "per_shape":
@@ -244,6 +244,6 @@ def _total_at(kernel: Kernel, binding: Mapping[Dim, int]) -> int | None:
 
 
 def _is_less(pairs: Sequence[Sequence[int | None]]) -> bool:
-    """Whether the first of some pair is less, and of none is more; None is more than any number."""
+    """Whether the first is less in some pair, and greater in none; None is greater than any number."""
     whole = [[float("inf") if each is None else each for each in pair] for pair in pairs]
     return all(a <= b for a, b in whole) and any(a < b for a, b in whole)

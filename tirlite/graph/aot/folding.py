@@ -1,4 +1,4 @@
-"""Computes the calls of constants alone, and finds the tensors between the others that can be kept for a look."""
+"""Folds calls whose operands are all constants, and finds the tensors between operators that can be kept."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tirlite.graph.program import Program
 from tirlite.graph.types import TensorType
 from tirlite.sizes import Size
 
-# A value may be this many bytes, or twice those that it is made of: more would be kept than is saved.
+# A folded value has at most this many bytes, or twice those of its operands: more would cost more than it saves.
 _SMALL_BYTES = 1 << 16
 
 
 def folded_calls(made: Program) -> dict[Expr, Constant]:
     """The value of each call of an operator with one tensor as its result, all of whose operands are known.
 
-    Weights that stay floats are dequantized here, whatever that takes: each call would do it anew.
+    Weights are dequantized here whatever their size: each run would do it again.
     """
     found: dict[Expr, Constant] = {}
     for step in made.steps():
@@ -62,7 +62,7 @@ class CannotKeep(GraphMessage):
 
 
 def tensors_to_keep(made: Program) -> Iterator[Expr]:
-    """All that can be kept, in program order."""
+    """The calls and Ifs whose tensors can be kept, in program order."""
     folded = folded_calls(made)
     for step in made.body.steps:
         if isinstance(step, Call | If) and isinstance(step.type, TensorType) and step not in folded:

@@ -1,8 +1,8 @@
 """Computes sums of products of dequantized tensors in integers, and quantizes them in one step.
 
-Small integers stand for floats, by a scale and a zero point. A product of two tensors of these is one of integers,
-times both scales: the sums are exact, and only what is done with them is rounded. So results are within one step of
-those of the graph as it is written, wherever they are quantized again.
+Quantized tensors stand for floats, by a scale and a zero point. A product of two is a product of integers, times both
+scales: sums are exact, and only what follows is rounded. So results that are quantized again are within one step of
+those of the graph as it is written.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tirlite.record import record, replace
 from tirlite.sizes import Size
 
 _NONE = Attrs()
-# Operators that give elements of their first operand, or the greatest of some.
+# Operators whose results are elements of their first operand, or maxima of some.
 _MOVING = ("max_pool", "reshape", "transpose", "slice")
 _GROUP = 4  # bytes that are multiplied together
 _MANY = 16  # columns of a product that pay for sums of rows beside it
 
 
 def in_integers(made: Program) -> Program:
-    """The program with sums of products of small integers, wherever their weights are known."""
+    """The program with integer products and convolutions wherever quantized weights are known."""
     wanted = ("dequantize_linear", "conv_integer", "matmul_integer")
     if not any(_is(step, *wanted) for step in made.steps()):
         return made
@@ -43,7 +43,7 @@ def in_integers(made: Program) -> Program:
 
 @record(eq=False)
 class _Small:
-    """Small integers that stand for floats: (x - zero) * scale, of which both are numbers."""
+    """A quantized tensor, which stands for (x - zero) * scale, with a known scale and zero point."""
 
     x: Expr
     scale: Array
@@ -51,7 +51,7 @@ class _Small:
 
 
 class _Rewriting:
-    """The way to the other program. `instead` has the expression that is computed in the place of another."""
+    """The rewriting of one program. `instead` maps an expression to the one that replaces it."""
 
     def __init__(self, made: Program) -> None:
         self.made = made
@@ -78,7 +78,7 @@ class _Rewriting:
         return _numbers_first(_without_unused(made.mapped(self._block)))
 
     def _block(self, block: Block) -> Block:
-        """The block with what was added in the place of its steps."""
+        """The block with the added calls in the place of its steps."""
         return Block(tuple(each for step in block.steps for each in self.added.get(step, (step,))), block.result)
 
     def _parts(self) -> dict[Expr, tuple[Part, ...]]:
@@ -97,7 +97,7 @@ class _Rewriting:
         return parts
 
     def _of(self, step: Call, name: str) -> Expr | None:
-        """What is computed instead of a call; None where that is the call itself."""
+        """The expression that replaces a call; None if it stays."""
         if name == "conv":
             return self._conv(step)
         if name in ("matmul", "gemm"):
@@ -115,14 +115,14 @@ class _Rewriting:
         return self._requantized(step) if name == "requantize" else None
 
     def _whole(self, step: Call, sums: Expr | None) -> Expr | None:
-        """Sums in i32."""
+        """The sums, in i32."""
         if sums is None:
             return None
         self.raw[step] = sums
         return sums if sums.dtype == i32 else self._call("cast", step, sums, attrs=Cast(i32))
 
     def _biased(self, step: Call) -> Expr | None:
-        """Sums and a bias of constants: both are one."""
+        """Sums with a constant bias that is added in the sums themselves."""
         sums, known = self.made.resolved(step.args[0]), self._known(step.args[1])
         again = self.with_bias.get(sums)
         if again is None or known is None or sums not in self.raw or self.users[sums] > 1:
@@ -133,7 +133,7 @@ class _Rewriting:
         return self._whole(step, again(step, known.value.reshape(-1))) if is_along else None
 
     def _added_to(self, step: Call) -> Expr | None:
-        """A sum with a dequantized tensor, which is dequantized there: of two with that which is there first."""
+        """An addition of a dequantized tensor that dequantizes it: of two such operands, the one computed first."""
         found = [(place, made) for place, arg in enumerate(step.args) if (made := self._small(arg)) is not None]
         found = [each for each in found if each[1].x.shape == step.shape and self._known(each[1].x) is None]
         if not found:
@@ -143,7 +143,7 @@ class _Rewriting:
         return self._call(ADD_DEQUANTIZED, step, step.args[1 - place], *args)
 
     def _requantized(self, step: Call) -> Expr | None:
-        """The same of sums as they are computed."""
+        """A requantization of sums before they are cast to i32."""
         sums = self.raw.get(self.made.resolved(step.args[0]))
         if sums is None or sums.dtype == i32:
             return None
@@ -185,7 +185,7 @@ class _Rewriting:
         return None if total is None else self._scaled(step, total, scale if scale.size > 1 else scale.reshape(()))
 
     def _scaled(self, step: Call, total: Expr, scale: Array) -> Expr:
-        """Sums in the units of `scale`, as floats."""
+        """Sums times `scale`, as floats."""
         factor = scale.astype(np.float32)
         wide = total if total.dtype == f32 else self._call("cast", step, total, attrs=Cast(f32))
         made = self._call("multiply", step, wide, constant(factor, f32))
@@ -193,7 +193,7 @@ class _Rewriting:
         return made
 
     def _quantized(self, step: Call) -> Expr | None:
-        """Sums that are quantized, by one factor: as QLinearConv has it."""
+        """Quantized sums, requantized by a single factor, as QLinearConv does."""
         assert isinstance(step.attrs, Quantize)
         inner = self.made.resolved(step.args[0])
         sums = self.scaled.get(inner)
@@ -208,7 +208,7 @@ class _Rewriting:
         return self._call("requantize", step, total, *args, attrs=Requantize(step.attrs.dtype))
 
     def _moved(self, step: Call, inner: Expr, scale: Array, zero: Array) -> Expr | None:
-        """What only moves elements, or takes the greatest: done to the integers, which stand for the same floats."""
+        """A move of elements, or a maximum, done on the integers, which stand for the same floats."""
         if not _is(inner, *_MOVING) or not isinstance(inner, Call) or inner.sources:
             return None
         given = self._small(inner.args[0])
@@ -228,7 +228,7 @@ class _Rewriting:
         bias: Array | None,
         of: Call | None = None,
     ) -> Expr | None:
-        """The sums of products of a convolution, which is `of` another step or this one, where weights are known."""
+        """The sums of a convolution, that of `of` or of this step, if its weights are known."""
         attrs = (of or step).attrs
         assert isinstance(attrs, Conv)
         if weight is None or zero_w is None or not _is_byte(x.dtype) or zero_x.tensor.rank:
@@ -252,7 +252,7 @@ class _Rewriting:
         bias: Array | None,
         of: Call | None = None,
     ) -> Expr | None:
-        """The sums of products of matrices, where the second one is known."""
+        """The sums of a matrix product whose second operand is known."""
         if b is None or zero_b is None or zero_a.tensor.rank or not _is_byte(a.dtype) or b.tensor.rank != 2:
             return None
         if a.dtype == i8:
@@ -262,7 +262,7 @@ class _Rewriting:
         middle = 128 if b.dtype == u8 else 0
         if _fit(distances) or zero_b.value.size > 1 or b.shape[1] < _MANY:
             return self._call(MATMUL_BYTES, step, a, _bytes(distances), offsets)
-        # Distances from the middle are bytes; how far that is from the zero point, each row adds once for its sum.
+        # Distances from 128 or 0 are bytes; the difference from the zero point is added once per row, times its sum.
         wide = self._call("cast", step, a, attrs=Cast(i32))
         rows = self._call("reduce_sum", step, wide, attrs=Reduce((a.tensor.rank - 1,), keepdims=True))
         apart = constant(np.asarray(middle - zero_b.value.astype(np.int32).reshape(())), i32)
@@ -271,7 +271,7 @@ class _Rewriting:
         return self._call("add", step, total, added)
 
     def _offsets(self, step: Call, sums: Array, zero: Expr, bias: Array | None) -> Expr:
-        """What each output adds to sums of what is not yet a distance from a zero point."""
+        """The offset of each output: the bias, less the zero point of the operand times the sum of weights."""
         added = np.zeros(len(sums), np.int64) if bias is None else bias.astype(np.int64)
         point = self._known(zero)
         if point is not None:
@@ -281,7 +281,7 @@ class _Rewriting:
         return made if bias is None else self._call("add", step, made, constant(bias.astype(np.int32), i32))
 
     def _unsigned(self, step: Call, x: Expr) -> Expr:
-        """Bytes with a sign, 128 more."""
+        """Signed bytes plus 128, as unsigned ones."""
         known = self._known(x)
         if known is not None:
             return constant(np.asarray(known.value.astype(np.int16) + 128, np.uint8), u8)
@@ -289,7 +289,7 @@ class _Rewriting:
         return self._call("add", step, wide, constant(np.asarray(128, np.uint8), u8))
 
     def _small(self, expr: Expr, axis: int | None = None) -> _Small | None:
-        """What a dequantized tensor of bytes is made of; along no axis but this one."""
+        """The quantized tensor behind a dequantized one of bytes, whose scale varies along no axis but this one."""
         call = self.made.resolved(expr)
         if not _is(call, "dequantize_linear"):
             return None
@@ -305,11 +305,11 @@ class _Rewriting:
         return _Small(call.args[0], scale, zero)
 
     def _point(self, call: Call, dtype: DType) -> Array | None:
-        """The zero point of a call, where it is known."""
+        """The zero point of a call, if it is known."""
         return self._number(call.args[2]) if len(call.args) > 2 else np.zeros((), dtype.numpy)
 
     def _bias(self, expr: Expr, scale: Array, count: Size) -> Array | None:
-        """A bias in units of a scale, where it is one of integers in just these."""
+        """The integers of a bias that is quantized with just this scale."""
         call = self.made.resolved(expr)
         if not _is(call, "dequantize_linear") or not isinstance(call, Call) or call.args[0].dtype != i32:
             return None
@@ -333,7 +333,7 @@ class _Rewriting:
 
 
 def _without_unused(made: Program) -> Program:
-    """The program without the calls whose results nothing uses."""
+    """The program without calls whose results are unused."""
     used = {part.step for part in made.parts[made.function.body]}
     used |= {part.step for pair in made.branches.values() for block in pair for part in made.parts[block.result]}
     kept: set[Expr] = set()
@@ -350,7 +350,7 @@ def _without_unused(made: Program) -> Program:
 
 
 def _numbers_first(made: Program) -> Program:
-    """The program with numbers that others scale by as early as they can be computed: so these go behind their sums."""
+    """The program with scalars computed as early as possible, so that products with them can be fused."""
 
     def block(old: Block) -> Block:
         places = {
@@ -386,25 +386,25 @@ def _is_byte(dtype: DType) -> bool:
 
 
 def _is_point(attrs: Conv, weight: Constant) -> bool:
-    """Whether all that a window sees is one element, with none beyond the image."""
+    """Whether the window is a single element, without padding."""
     sees_one = all(each == 1 for each in weight.shape[2:]) and not any(attrs.pads)
     return sees_one and (len(attrs.strides) <= 2 or all(each == 1 for each in attrs.strides))
 
 
 def _by_groups(distances: Array, attrs: Conv, weight: Constant) -> Array:
-    """Weights with channels of zeros, so that windows see whole groups; points alone take channels as they are."""
+    """Weights padded by channels of zeros to whole groups; those of single elements stay."""
     rest = 0 if _is_point(attrs, weight) else -distances.shape[-1] % _GROUP
     return np.pad(distances, [*[(0, 0)] * (distances.ndim - 1), (0, rest)]) if rest else distances
 
 
 def _is_exact_in_floats(distances: Array, bias: Array | None) -> bool:
-    """Whether f32 has all sums of some of the products of these weights and bytes, and of the bias, for each output."""
+    """Whether f32 holds all partial sums of products of these weights and bytes, with the bias, exactly."""
     sums = np.abs(distances).reshape(len(distances), -1).sum(1, dtype=np.int64) * 2 * 255
     return bool((sums + (0 if bias is None else np.abs(bias.astype(np.int64))) < 1 << 24).all())
 
 
 def _bytes(distances: Array) -> Constant:
-    """Distances of weights, in 8 bits where these hold them."""
+    """Distances of weights from their zero point, in 8 bits if they fit."""
     kind = i8 if _fit(distances) else i16
     return constant(np.ascontiguousarray(distances.astype(kind.numpy)), kind)
 

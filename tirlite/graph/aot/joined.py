@@ -1,4 +1,4 @@
-"""Finds concatenations whose parts can be computed where they end up: in the storage of the result, without a copy."""
+"""Finds concatenations whose parts can be computed in the storage of the result, without a copy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tirlite.graph.program import Block, Part, Program
 from tirlite.graph.types import tensors
 from tirlite.record import record
 
-# Parts begin where buffers of their own would: at whole lines of the cache.
+# Parts begin at cache lines, as buffers of their own would.
 _LINE = 64
 
 
@@ -26,7 +26,7 @@ class Join:
 
 
 class Joins:
-    """The joins of a block, `found`, as far as the most that is live at one time does not grow.
+    """The joins of a block, `found`, that do not raise its peak of live bytes.
 
     `source` finds the tensor whose bytes a part has; those of `taken` are computed elsewhere.
     """
@@ -90,11 +90,11 @@ class Joins:
         return self._made_of(step, found) if found and 2 * spared >= offset else None
 
     def _made_of(self, step: Call, found: Mapping[Part, int]) -> Join | None:
-        """The join of these parts, which is noted as done; None where it would take more than there is."""
+        """The join of these parts, which is recorded; None if it would raise the peak."""
         own = Part(step, 0)
         first = min(self._lives[part][0] for part in found)
         last = max(self._lives[part][1] for part in (own, *found))
-        # What changes lies between these steps alone: a long graph may have many joins.
+        # Live bytes change between these steps alone: a long graph may have many joins.
         loads = [load + _size(own) for load in self._loads[first : last + 1]]
         for part in (own, *found):
             begin, end = self._lives[part]
@@ -109,6 +109,6 @@ class Joins:
 
 
 def _size(part: Part) -> int:
-    """The bytes of a tensor; those that a dim tells count as none."""
+    """The bytes of a tensor; a symbolic size counts as 0."""
     size = tensors(part.step.type)[part.number].bytes
     return size if isinstance(size, int) else 0

@@ -39,7 +39,7 @@ from tirlite.sizes.poly import inside_out
 
 @record
 class Lowered:
-    """A function of the IR, the constants that its parameters behind the inputs stand for, and what it keeps.
+    """A function of the IR, the constants behind its inputs, and the tensors that it keeps.
 
     The parameters of `func` are the inputs, the constants, the outputs, those that tensors between operators are
     copied to, and one for each of `extents`: the extents of outputs that the run finds, which have room for the most.
@@ -74,7 +74,7 @@ def lower_program(
     fuse: bool = False,
     layouts: Mapping[str, OperandLayout] = MappingProxyType({}),
 ) -> Lowered:
-    """The same of a program, whose order is that of the calls, with constants in these layouts where that pays."""
+    """The same for a program, in its order of calls, with constants in these layouts if that pays."""
     functions = OperatorFunctions()
     try:
         return run(_Lowering(made, {}, functions, keep, fuse=fuse, layouts=layouts).lowered())
@@ -83,7 +83,7 @@ def lower_program(
 
 
 class _Lowering:
-    """The way from one function to the other.
+    """The lowering of one function.
 
     `callees` are those that were lowered for calls before, `functions` those of operators: all share them.
     """
@@ -150,7 +150,7 @@ class _Lowering:
         return Lowered(func, self.constants, self.kept, tuple(extents), self.grouping, self.functions.layouts)
 
     def repeated(self, step: Lowered) -> Lowered:
-        """The loop around a step that was lowered: every second one takes what is carried back to where it was."""
+        """The loop around a lowered step: every second iteration carries values back to where they were."""
         loop = self.made.function
         assert isinstance(loop, LoopFunction)
         first, limit, going, *given = [buffer for param in loop.params for buffer in self._param(param)]
@@ -190,7 +190,7 @@ class _Lowering:
         return Lowered(func, dict(zip(step.constants, constants, strict=True)), {})
 
     def _row(self, loop: LoopFunction, of_all: Buffer, of: TensorType, number: Scalar, body: list[Stmt]) -> Buffer:
-        """The place of one step's result among those of all steps."""
+        """The row of one step's result among those of all steps."""
         room = expr_of(loop.most, self.variables)
         message = f"`{loop.name}` makes step {{}}, and there is room for the results of {{}}"
         body.append(Assert(number < room, message, (number + 1, room), span=loop.span))
@@ -203,7 +203,7 @@ class _Lowering:
         return isinstance(source, Var | Constant) or source in self.folded
 
     def _measure(self, dim: RunDim, body: list[Stmt]) -> None:
-        """Binds an extent that the run finds to its value, once that is seen to be one that there is room for."""
+        """Binds an extent that the run finds to its value, after a check that there is room for it."""
         value = Scalar(self.names.fresh(f"{dim.name}_found"), i64)
         body.append(LetStmt(value, Load(self._home(dim.source)[0], ()).astype(i64), span=dim.source.span))
         # What nothing bounds stands in attributes alone here, as what has such an extent has no storage to plan.
@@ -221,7 +221,7 @@ class _Lowering:
         body.append(LetStmt(self.variables[dim], Max(least, Min(value, greatest)), span=dim.source.span))
 
     def _demands(self, function: FunctionNode) -> Iterator[Stmt]:
-        """Checks of what operators ask of extents, as far as the types of the parameters leave it open."""
+        """Checks of the operators' demands on extents that the types of the parameters leave open."""
         for each in function.demands:
             if not each.is_told:
                 left, right = (expr_of(size, self.variables) for size in (each.left, each.right))
@@ -254,7 +254,7 @@ class _Lowering:
         return made
 
     def _aim(self, block: Block, targets: Sequence[Buffer], result: Expr) -> list[tuple[int, Buffer]]:
-        """Lets what computes the tensors of a block's result write to `targets`; those left are to be copied."""
+        """Lets the steps that compute a block's result write to `targets`; returns those that need a copy."""
         copies = []
         inside = frozenset(block.steps)
         for index, target in enumerate(targets):
@@ -276,7 +276,7 @@ class _Lowering:
         for step in block.steps:
             if isinstance(step, Constant) or step in self.folded:
                 continue
-            # What holds another one was found later.
+            # Outer joins were found after the inner ones.
             for join in reversed(joins):
                 if join.first is step:
                     self._begin(join, body)
@@ -308,7 +308,7 @@ class _Lowering:
             self._keep(step, body)
 
     def _begin(self, join: Join, body: list[Stmt]) -> None:
-        """Allocates the result of a concatenation, for what is computed in it."""
+        """Allocates the result of a concatenation before its parts are computed there."""
         (whole,) = self._results(join.call, body)
         for part, offset in join.places.items():
             self.targets[part] = self._part(whole, tensors(part.step.type)[part.number], offset, body)
@@ -326,7 +326,7 @@ class _Lowering:
             offset += size
 
     def _part(self, whole: Buffer, of: TensorType, offset: int, body: list[Stmt]) -> Buffer:
-        """A tensor in the storage of another one, from a byte on."""
+        """A view of another tensor's storage from a byte offset on."""
         root, before = self.sources.get(whole, (whole, 0))
         made = self._buffer(self.names.fresh(f"{root.name}_part"), of)
         body.append(View(made, root, const(before + offset, i64)))
@@ -340,7 +340,7 @@ class _Lowering:
             self._keep(group.last, body)
 
     def _check_elements(self, view: Call, body: list[Stmt]) -> None:
-        """An assert that a view has as many elements as it shows, where that is not proved."""
+        """An assert that a view has as many elements as its source, unless that is proved."""
         source, shown = view.args[0].tensor, view.tensor
         before, after = product(source.shape), product(shown.shape)
         if is_equal(before, after):
@@ -365,13 +365,13 @@ class _Lowering:
         return self._constant(known) if isinstance(known, Constant) else self.homes[part.step][part.number]
 
     def _source(self, part: Part) -> Part:
-        """The tensor whose bytes this one has: views are seen through."""
+        """The tensor whose bytes this one has, seen through views."""
         while isinstance(part.step, Call) and part.step.is_view:
             (part,) = self.made.parts[part.step.args[0]]
         return part
 
     def _keep(self, step: Expr, body: list[Stmt]) -> None:
-        """Copies the tensor that was just computed to an output of its own."""
+        """Copies the tensor that was just computed to its own output."""
         self.kept[step] = self._output(self.names.fresh(f"kept_{len(self.kept)}"), step.tensor)
         self._copy(self._home(step)[0], self.kept[step], body)
 
@@ -383,7 +383,7 @@ class _Lowering:
         body.append(KernelCall(func, tuple(map(BufferRef, (*given, *results))), span=call.span))
 
     def _write(self, step: Call, attrs: Sizes, body: list[Stmt]) -> None:
-        """Stores the elements one by one: no operand would tell a function the dims that they are made of."""
+        """Stores the elements one by one: a function has no operand that binds their dims."""
         (target,) = self._results(step, body)
         for number, element in enumerate(attrs.elements):
             place: list[int] = []
@@ -419,7 +419,7 @@ class _Lowering:
         body.append(IfThenElse(Load(condition, ()), parts[0], parts[1], span=step.span))
 
     def _results(self, step: Call | If, body: list[Stmt]) -> tuple[Buffer, ...]:
-        """Where the tensors of a step go: to a target as it is or seen in another shape, or to fresh storage."""
+        """The buffers of a step's tensors: a target, maybe seen in another shape, or new storage."""
         made = []
         for index, of in enumerate(tensors(step.type)):
             target = self.targets.get(Part(step, index))
@@ -434,7 +434,7 @@ class _Lowering:
         return tuple(made)
 
     def _view(self, source: Buffer, of: TensorType, body: list[Stmt]) -> Buffer:
-        """The buffer seen with the shape of a type: itself, or what it is a view of, where that has the shape."""
+        """The buffer seen in the shape of a type: itself or its source if they have it, else a new view."""
         whole, offset = self.sources.get(source, (source, 0))
         for each in (source, *([] if offset else [whole])):
             if same_type(self.types[each], of):
@@ -462,6 +462,6 @@ class _Lowering:
 
 
 def _variables(function: FunctionNode) -> dict[Dim, Scalar]:
-    """A variable for each dim in the types of the parameters; extents that a run finds get theirs when it does."""
+    """A variable for each dim in the types of the parameters; extents found by a run get theirs later."""
     dims = (atom for extent in function.extents for atom in inside_out(extent) if isinstance(atom, Dim))
     return {dim: Scalar(dim.name, i64, dim) for dim in dims}

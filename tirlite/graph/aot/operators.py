@@ -1,4 +1,4 @@
-"""Makes the function of the IR that computes a call of an operator; equal calls share one function."""
+"""Builds the IR function of each operator call; equal calls share one function."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class NoKernelFor(GraphMessage):
     label = "called here"
 
 
-# Calls with functions of their own, for what they tell; beyond, all share one that tells less.
+# The most calls with functions of their own, whose faults name the call; further calls share one.
 _MOST_TOLD = 256
 
 
 class OperatorFunctions:
-    """The functions of operators that were asked for so far, by operator, types and attributes.
+    """The functions built so far, by operator, types and attributes.
 
-    `layouts` are those of the constants that were laid out, and what these were made of.
+    `layouts` are the layout and the source of each constant that was laid out.
     """
 
     def __init__(self) -> None:
@@ -59,14 +59,14 @@ class OperatorFunctions:
         self._told = 0
 
     def lay_out(self, made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str, OperandLayout]) -> None:
-        """Computes calls of a program by others, where that takes less time, with constants laid out for them."""
+        """Replaces calls of a program by faster ones with constants laid out for them."""
         found = lay_out(made, folded, layouts)
         self._instead |= found.calls
         self.layouts |= found.constants
         self._filling.append(found.filling)
 
     def finish(self) -> None:
-        """Waits for the constants that are laid out."""
+        """Waits until all constants are laid out."""
         while self._filling:
             self._filling.pop().finish()
 
@@ -76,7 +76,7 @@ class OperatorFunctions:
         return self._told_for(self._plain(call), call)
 
     def operands(self, call: Call) -> tuple[Expr, ...]:
-        """What the function of a call takes: what the call has, with constants that were laid out for it."""
+        """The operands of a call's function: the call's own, with constants laid out for it."""
         return self._instead.get(call, call).args
 
     def why_not(self, call: Call) -> str:
@@ -93,7 +93,7 @@ class OperatorFunctions:
         return self._of_group(group, made)[0] is not None
 
     def of_group(self, group: Group, made: Program) -> tuple[PrimFunc, list[Expr]]:
-        """The function of a group, and the operands that it takes before the result."""
+        """The function of a group, and its operands."""
         func, operands = self._of_group(group, made)
         assert func is not None
         first = self._instead.get(group.first, group.first)
@@ -119,12 +119,12 @@ class OperatorFunctions:
         return self._made[key]
 
     def _told_for(self, made: PrimFunc, call: Call) -> PrimFunc:
-        """A function of `call` that tells which call it is of, where it looks at what it reads."""
+        """The function for a call; if it has asserts, one whose messages name the call."""
         if made not in self._asserting:
             self._asserting[made] = has_asserts(made)
         if not self._asserting[made] or self._told >= _MOST_TOLD:
             return made
-        # One for each call, so that a fault tells which one it was.
+        # One for each call, so that a fault names it.
         self._told += 1
         return told_for(made, call)
 
@@ -166,7 +166,7 @@ class UnboundSize(GraphMessage):
 
 
 class _Own:
-    """The types and attributes of one operator, as factories take them: over dims that its arguments tell."""
+    """The types and attributes of one operator as factories take them: over dims that its arguments bind."""
 
     def __init__(self, extents: Iterable[Size]) -> None:
         self._plain = PlainDims(extents)
@@ -176,7 +176,7 @@ class _Own:
         return KernelType(of.dtype, tuple(self._expr(self._plain(extent)) for extent in of.shape))
 
     def padded(self, call: Call) -> Attrs:
-        """The attributes of a call; padding that follows from extents said by those that the arguments tell."""
+        """The attributes of a call; automatic padding as sizes over dims that the arguments bind."""
         attrs = call.attrs
         if not isinstance(attrs, Conv | Pool) or not attrs.same:
             return attrs
@@ -208,12 +208,12 @@ class _Own:
 
 
 def has_asserts(func: PrimFunc) -> bool:
-    """Whether the function looks at what it reads."""
+    """Whether the function has asserts."""
     return any(isinstance(stmt, Assert) for stmt in statements(func.body))
 
 
 def told_for(func: PrimFunc, call: Call) -> PrimFunc:
-    """The function with asserts that stand at the call, and name it and the operand that holds integers."""
+    """The function with asserts located at the call, which name it and the operand with indices."""
     subject = f"`{call.name}`, a `{func.name}`" if call.name else f"`{func.name}`"
     indices = [name for arg in call.args if _is_integer(arg) and (name := _name(arg))]
     where = f"{subject}{f', input `{indices[-1]}`' if indices else ''}: "
@@ -240,7 +240,7 @@ _COMMUTE = ("add", "multiply")
 
 @record(eq=False)
 class GroupSteps:
-    """The steps behind the first call, the operands that they take from outside, and what is equal for equal ones."""
+    """The steps behind the first call, the operands from outside, and a key that is equal for equal steps."""
 
     steps: tuple[FusedStep, ...]
     operands: tuple[Operand, ...]
@@ -249,7 +249,7 @@ class GroupSteps:
 
 
 def steps_of(group: Group, made: Program) -> GroupSteps:
-    """The steps of a group. Each operand from outside is taken once for all steps that have it under the same axes."""
+    """The steps of a group. An operand from outside counts once for all steps that use it with the same axes."""
     values: dict[Expr, int] = {call: number for number, call in enumerate(group.calls)}
     places: dict[tuple[object, ...], int] = {}
     operands: list[Operand] = []

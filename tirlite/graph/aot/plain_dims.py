@@ -1,4 +1,4 @@
-"""Rewrites the sizes of an operator's tensors over dims that each stand alone as an extent somewhere.
+"""Rewrites the sizes of an operator's tensors over dims that are bound: each is an extent by itself somewhere.
 
 A function binds its dims by the extents of its arguments, and only an extent that is a dim by itself binds it. Where
 `x` is `f32[n + 1]` and no other tensor has the extent n, the operator's function gets a dim for n + 1, and n is that
@@ -14,7 +14,7 @@ from tirlite.graph.extents import is_equal
 from tirlite.sizes import Dim, Size, dims_of, lower_bound, substitute
 from tirlite.sizes.poly import terms_of
 
-# A size is told by the sum or difference of so many extents at most.
+# A size is found as a sum or difference of at most this many extents.
 _MOST_EXTENTS = 3
 
 
@@ -47,18 +47,18 @@ class PlainDims:
         self._bound = bound
 
     def __call__(self, size: Size) -> Size:
-        """The size over dims that stand alone."""
+        """The size over bound dims."""
         for whole, fresh in self._whole:
             size = _divided(size, whole, fresh)
         return substitute(size, self._solved) if self._solved else size
 
     def told(self, size: Size) -> Size | None:
-        """A size that is no extent over dims that stand alone; None where the arguments do not tell it.
+        """A size that is no extent over bound dims; None if the arguments do not determine it.
 
-        What stands between extents is told by these: the padding of `(n + 3)//4` to `(n + 7)//8 * 2`.
+        Differences of extents are determined: the padding of `(n + 3)//4` to `(n + 7)//8 * 2`.
         """
         made = self(size)
-        # What is left to be told, by what was told of the size so far.
+        # The remaining size, with the part of the size that is determined.
         open_sizes: dict[Size, Size] = {made: 0}
         for _ in range(_MOST_EXTENTS + 1):
             for rest, found in open_sizes.items():
@@ -77,7 +77,7 @@ class PlainDims:
 
 
 def _least(extent: Size) -> int:
-    """What an extent is at least, also where dims are 0 that count as at least 1: calls with empty arrays may come."""
+    """The lower bound of an extent, even if dims with a minimum of 1 are 0: arrays may be empty."""
     empty = {dim: Dim(dim.name, 0, dim.max, dim.multiple_of) + 0 for dim in dims_of(extent) if dim.min == 1}
     least, usual = (lower_bound(each) or 0 for each in (substitute(extent, empty), extent))
     return max(least, min(usual, 1), 0)
@@ -89,7 +89,7 @@ def _is_plain(size: Size) -> bool:
 
 
 def _linear(size: Size, free: Iterable[Dim]) -> tuple[Dim, int] | None:
-    """A free dim that is the only one, and the number that the size grows by with it, whatever the others are."""
+    """The only free dim, and its constant factor in the size."""
     dims = tuple(free)
     if len(dims) != 1:
         return None
@@ -98,7 +98,7 @@ def _linear(size: Size, free: Iterable[Dim]) -> tuple[Dim, int] | None:
 
 
 def _divided(size: Size, whole: Size, fresh: Dim) -> Size:
-    """The size with a multiple of `whole` in it as one of `fresh`."""
+    """The size with a multiple of `whole` replaced by one of `fresh`."""
     if isinstance(size, int):
         return size
     if is_equal(size, whole):
