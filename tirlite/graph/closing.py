@@ -30,7 +30,7 @@ class Closed:
     room: tuple[Size, ...] = ()
 
     def untold(self) -> tuple[Size, ...]:
-        """The dims that the body, or what it takes room for, mentions, and that no parameter tells."""
+        """The dims that the body or its room mentions, and that no parameter binds."""
         told = {dim for param in self.params for size in param.sizes for dim in atom_of(size, Dim)}
         inside = operands_first(self.body)
         told |= {dim for expr in inside if isinstance(expr, Call | If) for dim in expr.tells}
@@ -39,7 +39,7 @@ class Closed:
         return tuple(dim + 0 for dim in dims if dim not in told and not isinstance(dim, RunDim))
 
     def outer(self, extent: Size) -> Size:
-        """What an extent inside is outside."""
+        """The size outside of an extent inside."""
         back = {dim: as_size(outer) for outer, inner in self.extents.items() for dim in atom_of(inner, Dim)}
         return substitute(extent, back)
 
@@ -47,12 +47,12 @@ class Closed:
 def closed_over(
     params: Sequence[Var], results: Sequence[Expr], room: Sequence[Size], stops: Callable[[Expr], bool]
 ) -> Closed:
-    """The results as a body over these parameters: whatever does not depend on them, and stops no run, is outside."""
+    """The results as a body over these parameters. What does not depend on them, and cannot fail, stays outside."""
     return _Closing(params, results, room, depending(params, results, stops)).closed(results)
 
 
 def depending(params: Sequence[Var], results: Sequence[Expr], stops: Callable[[Expr], bool]) -> set[Expr]:
-    """The parameters, and all that results are made of and that depends on one of them, or on what may stop a run.
+    """The parameters, and all parts of the results that depend on one of them or on what may fail.
 
     Beside what `stops` tells these are extents that have to be at least something.
     """
@@ -71,7 +71,7 @@ def closed_part(results: Sequence[Expr], inside: Collection[Expr], bound: Mappin
 
 
 class _Closing:
-    """Extents that a run finds outside are dims inside: what comes in tells them. Constants stay inside."""
+    """Extents that a run finds outside are dims inside, bound by the operands. Constants stay inside."""
 
     def __init__(
         self,
@@ -98,17 +98,17 @@ class _Closing:
                 self.made[expr] = rebuilt(expr, self._value, self._size)
 
     def closed(self, results: Sequence[Expr]) -> Closed:
-        """What was made, with these results."""
+        """The closed part with these results."""
         body = Tuple(tuple(map(self._value, results)))
         params = (*self.params, *self.outside.values())
         return Closed(params, body, tuple(self.outside), self.extents, self.room)
 
     def _size(self, size: Size) -> Size:
-        """What a size is inside."""
+        """The size inside of a size outside."""
         return substitute(size, self.extents)
 
     def _order(self, results: Sequence[Expr]) -> list[Expr]:
-        """What is inside, operands first. Variables of Lets are seen through."""
+        """The expressions inside, operands first, seen through variables of Lets."""
         order: dict[Expr, None] = {}
         stack = [(each, False) for each in reversed(results)]
         while stack:
@@ -129,7 +129,7 @@ class _Closing:
         return expr
 
     def _value(self, given: Expr) -> Expr:
-        """What an expression is inside."""
+        """The expression inside for one outside."""
         expr = self._resolved(given)
         if expr in self.made or isinstance(expr, Constant):
             return self.made.get(expr, expr)
@@ -150,7 +150,7 @@ class _Closing:
                 self.extents[dim] = Dim(f"{dim.name}_{len(self.extents)}", 0, dim.max) + 0
 
     def _find_extents(self, expr: Expr) -> None:
-        """Lets extents that are found inside have the values inside."""
+        """Gives extents that are found inside the values inside."""
         for dim in run_dims(with_limits(expr.sizes)):
             if dim not in self.extents:
                 found = mapped_run_dim(dim, self._value(dim.source), self._size)

@@ -1,4 +1,4 @@
-"""Refuses what is given as the function of a graph and is something else, by an error that says what to give."""
+"""Refuses an argument that is not the function of a graph, by an error that says what to give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes what operators ask of extents: sizes that must be equal, and are not proved to be, become checks at the call.
+"""Records what operators demand of extents: equalities of sizes that are not proved become checks at the call.
 
 While a graph is built, sizes that must be equal are joined as in a union-find structure: one atom of a size - a dim, or
 a quotient, a maximum - stands for the other size from then on, so that what is asked once is known.
@@ -41,12 +41,12 @@ class Demand:
     said: str = ""
 
     def holds(self, binding: Mapping[Dim, int]) -> bool:
-        """Whether it holds at these values of the dims; it does not where a side is divided by 0 there."""
+        """Whether it holds at these values of the dims; not if a side divides by 0."""
         values = self.values(binding)
         return len(values) == 2 and (values[0] <= values[1] if self.is_most else values[0] == values[1])
 
     def values(self, binding: Mapping[Dim, int]) -> tuple[int, ...]:
-        """Those of both sides; none where one is divided by 0."""
+        """The values of both sides; none if one divides by 0."""
         try:
             return evaluate(self.left, binding), evaluate(self.right, binding)
         except TirliteError:
@@ -65,7 +65,7 @@ class Demand:
 
     @property
     def message(self) -> str:
-        """What is wrong where it does not hold."""
+        """The message for a call in which it does not hold."""
         return f"`{self.asked_by}` demands that {self}"
 
     def __str__(self) -> str:
@@ -74,14 +74,14 @@ class Demand:
 
 @record
 class Checkpoint:
-    """What was asked up to some time."""
+    """The state of all demands at some time."""
 
     asked: tuple[Demand, ...]
     stands: Mapping[Atom, Size]
 
 
 class Demands:
-    """What was asked of sizes while one graph is built."""
+    """The demands on sizes while one graph is built."""
 
     def __init__(self) -> None:
         self._asked: list[Demand] = []
@@ -103,7 +103,7 @@ class Demands:
         return bool(self._stands)
 
     def mark(self) -> Checkpoint:
-        """What is known so far, for `back_to`."""
+        """The current state, for `back_to`."""
         return Checkpoint(tuple(self._asked), dict(self._stands))
 
     def has_asked_since(self, mark: Checkpoint) -> bool:
@@ -120,11 +120,11 @@ class Demands:
         return found
 
     def put(self, sizes: Mapping[Atom, Size]) -> None:
-        """From now on these sizes stand in the place of dims, until `back_to`."""
+        """Replaces dims by these sizes from now on, until `back_to`."""
         self._stands |= sizes
 
     def back_to(self, mark: Checkpoint) -> None:
-        """Forgets what was asked since: for a part of a graph that is left out after all."""
+        """Undoes all demands since, for a part of a graph that is left out after all."""
         self._asked, self._stands = [*mark.asked], dict(mark.stands)
         self._forgotten += 1
 
@@ -133,7 +133,7 @@ class Demands:
         self._dims.setdefault(dim.name, len(self._dims))
 
     def now(self, size: Size) -> Size:
-        """The size, said by the atoms that stand for others."""
+        """The size over atoms that nothing replaces."""
         for _ in range(len(self._stands) + _ROUNDS if self._stands else 0):
             known = {atom: other for atom in inside_out(size) if (other := self._stand(atom)) is not None}
             if not known:
@@ -142,7 +142,7 @@ class Demands:
         return size
 
     def _stand(self, atom: Atom) -> Size | None:
-        """What stands for an atom, if anything does: for `n//32` also an eighth of what stands for `n//4`."""
+        """The replacement of an atom, if any; for `n//32` also an eighth of that of `n//4`."""
         if atom not in self._stands and isinstance(atom, Quotient) and isinstance(atom.by, int):
             for other, size in self._stands.items():
                 by = other.by if isinstance(other, Quotient) and other.dividend == atom.dividend else 0
@@ -280,14 +280,14 @@ def _is_fact(atom: Atom, size: Size) -> bool:
 
 
 def proof_of_most(a: Size, b: Size) -> Proof:
-    """Whether `a <= b`, also in calls with empty tensors: that a dim is at least 1 is no more than a guess."""
+    """Whether `a <= b`, also in calls with empty tensors: a minimum of 1 is only a default."""
     guessed = [dim for size in (a, b) for dim in dims_of(size) if dim.min == 1]
     possible = {dim: as_size(Dim(dim.name, 0, dim.max, dim.multiple_of)) for dim in guessed}
     return prove_le(substitute(a, possible), substitute(b, possible))
 
 
 def _without_implied(demands: Sequence[Demand]) -> Iterator[Demand]:
-    """Those that no other says as well, of what is asked of the remainders of one dim, and said so."""
+    """The demands without those on remainders of a dim that others imply, in their shortest form."""
     asked = [None if each.is_most else residues_where_0(_without_factors(each.left - each.right)) for each in demands]
     for number, (demand, mine) in enumerate(zip(demands, asked, strict=True)):
         if mine is None:
@@ -304,7 +304,7 @@ def _without_implied(demands: Sequence[Demand]) -> Iterator[Demand]:
 
 
 def _shorter(demand: Demand) -> str:
-    """An equality without what is a factor of both sides, where that is shorter: `s == 1` for `4*n*s == 4*n`."""
+    """An equality without common factors, if that is shorter: `s == 1` for `4*n*s == 4*n`."""
     terms = terms_of(_without_factors(demand.left - demand.right))
     sides = [{each: sign * value for each, value in terms.items() if sign * value > 0} for sign in (1, -1)]
     said = " == ".join(str(of_terms(side)) for side in sides)
@@ -312,7 +312,7 @@ def _shorter(demand: Demand) -> str:
 
 
 def _with_numbers_left(a: Size, b: Size) -> tuple[Size, Size]:
-    """`a <= b` as a number and what is at least that, or at most: `7 <= (h + 31)//32` says `193 <= h`."""
+    """`a <= b` as a bound on one size: `7 <= (h + 31)//32` becomes `193 <= h`."""
     rest, least = b - a, 0
     while not isinstance(rest, int):
         terms = dict(terms_of(rest))
@@ -345,14 +345,14 @@ def _less(product: tuple[Atom, ...], atom: Atom) -> tuple[Atom, ...]:
 
 
 def _joined(first: Dim, second: Dim) -> dict[Atom, Size]:
-    """For two dims: the later one is the earlier one, which takes on its facts."""
+    """For two dims: the later one becomes the earlier one, which takes over its facts."""
     most = min((each.max for each in (first, second) if each.max is not None), default=None)
     both = _dim(first.name, max(first.min, second.min), most, lcm(first.multiple_of, second.multiple_of))
     return {} if both is None else {each: as_size(both) for each in (first, second) if each != both}
 
 
 def _by_a_multiple(difference: Size) -> dict[Atom, Size]:
-    """A dim that is a multiple of some number, where that says the same: `n == 2*(n//2)`."""
+    """The equality as a dim with a divisor, if they are equivalent: `n == 2*(n//2)`."""
     found = residues_where_0(difference)
     if found is None or not found.holds or (step := found.step) is None:
         return {}
@@ -361,7 +361,7 @@ def _by_a_multiple(difference: Size) -> dict[Atom, Size]:
 
 
 def _by_facts(difference: Size) -> dict[Atom, Size]:
-    """A dim with one fact more, where that says the same: `n == min(n, 512)`."""
+    """The equality as a dim with one more fact, if they are equivalent: `n == min(n, 512)`."""
     for dim in dims_of(difference):
         factor = terms_of(difference).get((dim,), 0)
         if abs(factor) == 1 and (found := _with_fact(dim, dim - factor * difference)) is not None:
@@ -394,7 +394,7 @@ def _dim(name: str, least: int, most: int | None, multiple_of: int) -> Dim | Non
 
 
 def _by_a_function(difference: Size) -> dict[Atom, Size]:
-    """A quotient, a minimum or the like that must be something else, the innermost functions last."""
+    """A quotient, a minimum or another function that is replaced, the innermost ones last."""
     atoms = [atom for atom in inside_out(difference) if isinstance(atom, Composite)]
     return _first_solved(difference, atoms[::-1])
 
@@ -408,7 +408,7 @@ def _first_solved(difference: Size, atoms: Iterable[Atom]) -> dict[Atom, Size]:
 
 
 def _solved(difference: Size, atom: Atom) -> Size | None:
-    """What `atom` is where the difference is 0, if it stands in it once, times what divides all the rest."""
+    """The value of `atom` for which the difference is 0, if it occurs once, with a factor that divides the rest."""
     terms = terms_of(difference)
     coefficient = terms.get((atom,), 0)
     rest = {product: value for product, value in terms.items() if product != (atom,)}
@@ -418,7 +418,7 @@ def _solved(difference: Size, atom: Atom) -> Size | None:
 
 
 def _limits(dim: Dim, size: Size) -> list[tuple[Size, Size, bool]]:
-    """What the facts of a dim that gives way say of the size in its place, beyond what is proved of it."""
+    """The bounds on the size that replaces a dim, from the dim's facts, as far as they are not proved."""
     if isinstance(size, int) or not atom_of(size, Dim):
         least = [(as_size(dim.min), size, True)] if dim.min > 1 else []
         most = [(size, as_size(dim.max), True)] if dim.max is not None else []

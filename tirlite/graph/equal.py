@@ -75,7 +75,7 @@ def _told(line: _Line | None) -> str:
 
 
 def _paired_dims(a: FunctionNode, b: FunctionNode) -> dict[Dim, Size]:
-    """The dims of `a`, and what stands in their place in `b`."""
+    """The dims of `a`, and their counterparts in `b`."""
     pairs: dict[Dim, Size] = {}
     for left, right in zip(a.extents, b.extents, strict=False):
         for dim in atom_of(left, Dim):

@@ -85,7 +85,7 @@ class _Sizes:
     found: Mapping[Expr | Block, tuple[RunDim, ...]]
 
     def measure(self, place: Expr | Block, values: Mapping[Expr, Value]) -> None:
-        """Binds the extents whose values are known behind a step, or at the start of a branch."""
+        """Binds the extents that are known after a step, or at the start of a branch."""
         for dim in self.found.get(place, ()):
             value = values[self.made.resolved(dim.source)]
             assert isinstance(value, np.ndarray)
@@ -158,7 +158,7 @@ def applied(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Va
 
 @public
 def apply(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Value:
-    """The value of one call of an operator, given those of its operands and of the dims in its attributes."""
+    """The value of one operator call, given the values of its operands and of the dims in its attributes."""
     demand_kind("apply", call, Call)
     op = call.op
     demand_kind("apply", op, Op)
@@ -171,12 +171,12 @@ def apply(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Valu
     return made
 
 
-# So many kernels of operators are kept for the next call: a step of a loop calls the same again.
+# The number of kernels kept for later calls: steps of a loop call the same ones again.
 _KEPT = 64
 
 
 def _defined(call: Call, args: Sequence[Any], binding: Mapping[Dim, int]) -> Value:
-    """The value of an operator without a NumPy meaning: by its kernel, compiled for the given shapes."""
+    """The value of an operator without a NumPy function, by its kernel, compiled for these shapes."""
     types = tuple(TensorType(extents(arg.tensor.shape, binding), arg.tensor.dtype) for arg in call.args)
     attrs = call.attrs.at(binding)
     came: Any = _kernel(call.op, types, attrs, attrs.bits, call.name, call.span)(*args)

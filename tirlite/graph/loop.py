@@ -1,4 +1,4 @@
-"""Loops: functions of one step, run again and again on what the step before left; and their way through arrays."""
+"""Loops: functions of one step, each run on the results of the step before."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class UnlikeResults(Message):
 
 
 def stepping(loop: LoopFunction, args: Sequence[Any], binding: Mapping[Dim, int], step: Step) -> Steps[tuple[Any, ...]]:
-    """What a loop comes to: its number, what it carries, and the results of its steps.
+    """The results of a loop: the number reached, the carried values, and the rows of its steps.
 
     Raises KernelRunError for a step for whose results there is no room, and where they have several shapes.
     """
@@ -125,7 +125,7 @@ def stepping(loop: LoopFunction, args: Sequence[Any], binding: Mapping[Dim, int]
 
 
 def _told(of: TensorType, binding: Mapping[Dim, int]) -> tuple[int, ...]:
-    """The shape of one row as far as the call tells it; extents that steps would have told are 0."""
+    """The shape of one row as far as the call determines it; extents that only steps determine are 0."""
     return tuple(evaluate(each, binding) if binding.keys() >= set(dims_of(each)) else 0 for each in of.shape[1:])
 
 

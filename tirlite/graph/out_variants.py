@@ -20,7 +20,7 @@ from tirlite.graph.types import Array, TensorType
 from tirlite.rewrite.options import Options
 from tirlite.sizes import Dim
 
-# Reads the first arrays and fills the second ones, which overlap none of the first.
+# Reads the first arrays and fills the second ones; the two do not overlap.
 OutVariant: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], None]
 
 _NAMES = (
@@ -31,7 +31,7 @@ _UFUNCS: Mapping[str, np.ufunc] = MappingProxyType({name: getattr(np, name) for 
 
 
 def numpy_variant(call: Call) -> OutVariant:
-    """NumPy's `out=` form where it has one for the operator, else a copy of what the operator means."""
+    """NumPy's `out=` form if it has one for the operator, else a copy of its value."""
     ufunc = _UFUNCS.get(call.op.name)
     # Half precision is computed in f32.
     if ufunc is not None and all(arg.tensor.dtype.bits != 16 for arg in call.args):
@@ -82,7 +82,7 @@ NATIVE = Library(native_variant, takes_dims=True)
 
 
 class OutVariants:
-    """The out-variants of a library that were asked for so far, one for all equal calls."""
+    """The out-variants of a library made so far, one for all equal calls."""
 
     def __init__(self, library: Library = NUMPY) -> None:
         self._library = library

@@ -42,7 +42,7 @@ class BoundTwice(GraphMessage):
 
 @record(eq=False)
 class Block:
-    """What is computed one after another: each expression after its operands. Variables are not among them."""
+    """Expressions in the order of computation, each after its operands, without variables."""
 
     steps: tuple[Expr, ...]
     result: Expr
@@ -56,7 +56,7 @@ class Branches(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The tensor of this number, from left to right, that a step makes: a parameter, a constant, a call or an If."""
+    """A tensor of a step - a parameter, a constant, a call or an If - by its number, from left to right."""
 
     step: Expr
     number: int
@@ -110,9 +110,9 @@ class Program:
 
 
 def extents_found(made: Program) -> dict[Expr | Block, tuple[RunDim, ...]]:
-    """The extents that a run finds, by what comes last of their values and those of the extents that limit them.
+    """The extents that a run finds, by the step after which they and their limits are known.
 
-    That is a step, a constant or a parameter; or the block of a branch, where the extents are used in that alone.
+    That may be a constant or a parameter too, or the block of a branch that alone uses the extents.
     """
     above, places = _places(made)
     users: dict[RunDim, Block] = {}
@@ -132,7 +132,7 @@ def extents_found(made: Program) -> dict[Expr | Block, tuple[RunDim, ...]]:
 
 
 def _places(made: Program) -> tuple[dict[Block, Block], dict[Expr, tuple[Block, int]]]:
-    """The block around each one, and for each step its block and its number in program order."""
+    """The block around each block, and for each step its block and its number in program order."""
     above: dict[Block, Block] = {}
     places: dict[Expr, tuple[Block, int]] = {}
     stack = [(made.body, iter(made.body.steps))]
@@ -151,7 +151,7 @@ def _places(made: Program) -> tuple[dict[Block, Block], dict[Expr, tuple[Block, 
 
 
 def _common(above: Mapping[Block, Block], a: Block, b: Block) -> Block:
-    """The innermost block that holds both."""
+    """The innermost block around both."""
     around = {a}
     while a in above:
         around.add(a := above[a])

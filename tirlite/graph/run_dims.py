@@ -1,7 +1,7 @@
-"""Extents that a run finds: dims with the value of a tensor that is computed before, and the most that they can be.
+"""Extents that a run finds: dims whose value is that of a tensor computed before, and their upper bounds.
 
-Whatever has such an extent gets storage for the most elements that it can have, so that its storage is planned as that
-of any other tensor, and is seen with the extent that the run found.
+A tensor with such an extent gets storage for the most elements it can have, which is planned like that of any other
+tensor, and is seen with the extent that the run found.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ExtentOutside(Message):
 
 
 class Wanted(NamedTuple):
-    """What an extent that a run finds must be: in words, with a place for each limit, and the limits, both included."""
+    """The condition on an extent that a run finds: in words with placeholders, and the inclusive limits."""
 
     text: str
     low: Size | None
@@ -68,7 +68,7 @@ class RunDim(Scalar):
 
     @property
     def limits(self) -> tuple[Size, ...]:
-        """The least and the most that it can be, as far as there are such."""
+        """Its lower and upper bound, as far as there are any."""
         return (self.least,) if self.most is None else (self.least, self.most)
 
     def __reduce__(self) -> Any:
@@ -86,13 +86,13 @@ def run_dim(
 
 
 def mapped_run_dim(dim: RunDim, source: object, function: Callable[[Size], Size]) -> RunDim:
-    """The extent with the value of another source, and with what a function makes of its limits."""
+    """The extent with another source, and with its limits mapped by a function."""
     most = None if dim.most is None else function(dim.most)
     return run_dim(dim.name, source, most, dim.origin, function(dim.least))
 
 
 def wanted(least: Size, most: Size | None) -> tuple[Wanted, ...]:
-    """What an extent must be that lies between two limits, each asked for behind the one before."""
+    """The condition on an extent between two limits."""
     if least == most:
         return (Wanted("{}", least, least),)
     if least == 0 and most is not None:
@@ -106,13 +106,13 @@ def _restored(name: str, source: object, least: Size, most: Size | None, origin:
 
 
 def run_dims(sizes: Iterable[SizeLike]) -> tuple[RunDim, ...]:
-    """The extents among these sizes, and in them, that a run finds, each once."""
+    """The extents that a run finds, among these sizes and inside of them, each once."""
     found = (atom for size in sizes if isinstance(size, Poly) for atom in inside_out(size))
     return tuple(dict.fromkeys(atom for atom in found if isinstance(atom, RunDim)))
 
 
 def with_limits(sizes: Iterable[Size]) -> list[Size]:
-    """Sizes, behind those that limit the extents which a run finds among them."""
+    """The sizes, after the limits of the extents among them that a run finds."""
     layers = [[*sizes]]
     while layers[-1]:
         layers.append([limit for dim in run_dims(layers[-1]) for limit in dim.limits if not isinstance(limit, int)])
@@ -180,7 +180,7 @@ def _limit_of_atom(atom: Atom, *, is_upper: bool) -> Size | None:
 
 
 def check_extent(dim: RunDim, value: int, binding: Mapping[Dim, int], span: Span | None = None) -> None:
-    """Raises KernelRunError where a run found another extent than there can be at these values of the dims."""
+    """Raises KernelRunError if a run found an extent beyond its limits at these values of the dims."""
     most = value if dim.most is None else evaluate(dim.most, binding)
     if evaluate(dim.least, binding) <= value <= most:
         return

@@ -36,7 +36,7 @@ def dims_in(function: FunctionNode) -> list[Dim]:
 
 
 def sizes_by_name(function: FunctionNode) -> dict[str, Size]:
-    """What each dim is, by name: those that gave way to others, as two extents must be equal, are what these are."""
+    """The value of each dim by name, also of dims that were replaced because two extents must be equal."""
     found = {dim.name: as_size(dim) for dim in dims_in(function)}
     now = function.extents if function.declared else []
     for before, size in zip(extents_in(function.declared), now, strict=True):
@@ -45,7 +45,7 @@ def sizes_by_name(function: FunctionNode) -> dict[str, Size]:
 
 
 def sample_sizes(function: FunctionNode, told: Mapping[str, int]) -> dict[Dim, int]:
-    """A value for each dim: as told, else the least by which demands hold and no extent is empty, if one is found."""
+    """A value for each dim: as given, else the least one with which demands hold and no extent is empty, if found."""
     named = sizes_by_name(function)
     fixed = {dim: value for name, value in told.items() if name in named for dim in atom_of(named[name], Dim)}
     found = {dim: fixed.get(dim, dim.low) for dim in dims_in(function)}
@@ -70,7 +70,7 @@ def _steps() -> Iterator[int]:
 
 
 def _asked(function: FunctionNode) -> Iterator[tuple[tuple[Dim, ...], Any]]:
-    """What sizes are to obey: the dims in it, and whether it holds at given values."""
+    """The conditions on sizes: the dims in each, and whether it holds at given values."""
     known = frozenset(dims_in(function))
     for demand in function.demands:
         if not demand.is_told and known.issuperset(demand.dims):
@@ -140,7 +140,7 @@ def _taken_extents(
 
 
 def _origin(made: Program, value: Expr) -> Var | None:
-    """The parameter of integers that a value has an element of, if some of it was only moved."""
+    """The integer parameter that a value is an element of, seen through operators that move elements."""
     left = [value]
     while left:
         found = made.resolved(left.pop())
@@ -165,7 +165,7 @@ def _drawn(rng: np.random.Generator, of: TensorType, shape: tuple[int, ...], bel
 
 
 def _limits(function: FunctionNode, binding: Mapping[Dim, int]) -> dict[Expr, int]:
-    """What the elements of values must be below, as they are used as indices somewhere."""
+    """The upper limits of elements that are used as indices somewhere."""
     made = program(function)
     found: dict[Expr, int] = {}
 
@@ -183,7 +183,7 @@ def _limits(function: FunctionNode, binding: Mapping[Dim, int]) -> dict[Expr, in
 
 
 def _uses(step: Expr, binding: Mapping[Dim, int]) -> Iterable[tuple[Expr, int]]:
-    """The operands that a call takes as indices, and how many elements there are."""
+    """The operands that a call uses as indices, and the extents they index."""
     if not isinstance(step, Call) or not isinstance(step.op, Op) or len(step.args) < 2:
         return
     shape = step.args[0].shape if isinstance(step.args[0].type, TensorType) else ()
@@ -203,7 +203,7 @@ def _uses(step: Expr, binding: Mapping[Dim, int]) -> Iterable[tuple[Expr, int]]:
 
 
 def _passed(step: Expr, below: int) -> Iterable[tuple[Expr, int]]:
-    """The operands whose elements come through, and what they must be below."""
+    """The operands whose elements pass through a call, and their upper limits."""
     if isinstance(step, Tuple | Let | If | TupleGetItem):
         yield from ((each, below) for each in step.operands)
     if not isinstance(step, Call) or not isinstance(step.op, Op):

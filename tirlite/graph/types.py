@@ -144,24 +144,24 @@ def substituted(given: Type, sizes: Mapping[Dim, Size]) -> Type:
 
 
 def mapped_type(given: Type, function: Callable[[Size], Size]) -> Type:
-    """The type with what a function makes of each extent."""
+    """The type with each extent mapped by a function."""
     if isinstance(given, TupleType):
         return TupleType(tuple(mapped_type(each, function) for each in given.fields))
     return TensorType(tuple(map(function, given.shape)), given.dtype)
 
 
 def leaves_of(given: Any) -> tuple[Any, ...]:
-    """What stands in tuples in tuples, from left to right."""
+    """The leaves of nested tuples, from left to right."""
     return tuple(leaf for each in given for leaf in leaves_of(each)) if isinstance(given, tuple) else (given,)
 
 
 def mapped_leaves(function: Callable[[Any], Any], given: Any) -> Any:
-    """Tuples in tuples of what a function makes of each that stands there."""
+    """The nested tuples with each leaf mapped by a function."""
     return tuple(mapped_leaves(function, each) for each in given) if isinstance(given, tuple) else function(given)
 
 
 def mapped_tensors(function: Callable[[Any, TensorType], Any], value: Any, of: Type) -> Any:
-    """What a function makes of each tensor in a value of a type."""
+    """A value of a type with each tensor mapped by a function."""
     if isinstance(of, TensorType):
         return function(value, of)
     return tuple(mapped_tensors(function, each, kind) for each, kind in zip(value, of.fields, strict=True))

@@ -1,1 +1,1 @@
-"""Fusion: makes one function of an operator and the element-wise ones that use its result."""
+"""Fusion: joins an operator and the elementwise ones that use its result into one function."""

@@ -1,9 +1,9 @@
-"""Rewrites the function of an operator so that element-wise ones are computed as its results are stored.
+"""Rewrites the function of an operator so that elementwise ones are applied to its results as they are stored.
 
-`elements_of` says what such a call makes of one element of each operand.
+`elements_of` gives the formula of such a call for one element of each operand.
 
-Nothing need be known of the operator: where each store into the result gives an element its value, and no value is read
-back, the others' formulas of that value are stored in its place, in the same order of operations and roundings.
+The operator may be any: if each store into the result gives an element its final value, and no value is read back, the
+formulas of that value are stored instead, with the same order of operations and roundings.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Formula: TypeAlias = Callable[..., Expr]
 
 @record(eq=False)
 class Elements:
-    """A formula of elements, and for each operand which axis of the result each of its axes is: None for one of 1."""
+    """A formula of elements, and for each operand the axis of the result of each of its axes, None for extent 1."""
 
     formula: Formula
     axes: tuple[tuple[int | None, ...], ...]
 
 
 def elements_of(call: Call) -> Elements | None:
-    """What a call makes of elements; None where it does not go by them, or too little is known of its extents."""
+    """The elementwise formula of a call; None if it is not elementwise, or too little is known of its extents."""
     if not isinstance(call.op, Op) or call.is_view or not isinstance(call.type, TensorType):
         return None
     lowering = call.op.lowering
@@ -58,7 +58,7 @@ def elements_of(call: Call) -> Elements | None:
 
 
 def _axes(of: TensorType, result: TensorType, aligned: int | None) -> tuple[int | None, ...] | None:
-    """The axes of the result that an operand has: the last ones, or from `aligned` on, for one of fewer axes."""
+    """The axes of the result for those of an operand: the last ones, or those from `aligned` on."""
     first = result.rank - of.rank if aligned is None or of.rank >= result.rank else aligned % result.rank
     made: list[int | None] = []
     for number, extent in enumerate(of.shape, first):
@@ -88,7 +88,7 @@ def place(axes: Sequence[Axis], shape: Sequence[Extent], indices: Sequence[Expr]
 
 
 def _along(shape: Sequence[Extent], indices: Sequence[Expr], inner: Extent, extent: Extent) -> Expr | None:
-    """The index along an axis with so many elements behind each of its indices."""
+    """The index along an axis of this extent, with `inner` elements per index."""
     behind = [product(shape[axis:]) for axis in range(len(shape) + 1)]
     cut = next((axis for axis, each in enumerate(behind) if is_same(each, inner)), None)
     if cut is None:
@@ -101,7 +101,7 @@ def _along(shape: Sequence[Extent], indices: Sequence[Expr], inner: Extent, exte
 
 
 def _numbered(shape: Sequence[Extent], indices: Sequence[Expr]) -> Expr:
-    """The number of an element in a box."""
+    """The row-major number of an element in a box."""
     total: Expr | None = None
     for extent, index in zip(shape, indices, strict=True):
         if not is_one(extent):
@@ -110,9 +110,9 @@ def _numbered(shape: Sequence[Extent], indices: Sequence[Expr]) -> Expr:
 
 
 def _round_again(shape: Sequence[Extent], indices: Sequence[Expr], period: Extent) -> Expr | None:
-    """The number of an element in a box, which begins anew after `period`: what only adds whole periods is left out.
+    """The row-major number of an element in a box modulo `period`, without terms that are multiples of the period.
 
-    Axes that never reach the period are counted behind the others: vectors and tiles go along them.
+    Axes that lie within a period are added outside of the modulo: vectors and tiles go along them.
     """
     if not isinstance(period, int) or not period:
         return None
@@ -136,7 +136,7 @@ def _round_again(shape: Sequence[Extent], indices: Sequence[Expr], period: Exten
 def _by_division(
     shape: Sequence[Extent], behind: Sequence[Extent], indices: Sequence[Expr], inner: Extent, extent: Extent
 ) -> Expr | None:
-    """The index where the axis begins or ends within one of the box."""
+    """The index if the axis begins or ends within an axis of the box."""
     if not (isinstance(inner, int) and isinstance(extent, int) and inner and extent):
         return None
     units = [each if isinstance(each, int) and each else 0 for each in behind]
@@ -148,7 +148,7 @@ def _by_division(
 
 @record(eq=False)
 class Operand:
-    """An operand from outside: its type of elements, and which axis of the result each of its axes is, None for 1."""
+    """An operand from outside: its element type, and the axis of the result of each of its axes, None for extent 1."""
 
     dtype: DType
     axes: tuple[int | None, ...]
@@ -156,7 +156,7 @@ class Operand:
 
 @record(eq=False)
 class FusedStep:
-    """`formula` of values: number 0 is what the function stores, 1 what the first step makes; ~0 is operand 0."""
+    """`formula` of values by number: 0 is what the function stores, 1 the result of the first step; ~0 is operand 0."""
 
     formula: Formula
     dtype: DType
@@ -164,7 +164,7 @@ class FusedStep:
 
 
 def why_not(func: PrimFunc) -> str:
-    """Why nothing can be done with the results of a function as it stores them; "" where it can."""
+    """Why the results of a function cannot be changed as it stores them; "" if they can."""
     if len(func.outputs) != 1 or func.params[-1] is not func.outputs[0]:
         return f"`{func.name}` has more than one result"
     seen = {func.outputs[0]}
@@ -189,14 +189,14 @@ def _uses(node: Node) -> set[Buffer]:
 
 
 def _is_whole(view: View) -> bool:
-    """Whether a view has the elements of its source from the first one on."""
+    """Whether a view begins at the first element of its source, with its type."""
     return getattr(view.byte_offset, "value", None) == 0 and view.buffer.dtype == view.source.dtype
 
 
 def finished(func: PrimFunc, name: str, operands: Sequence[Operand], steps: Sequence[FusedStep]) -> PrimFunc | None:
-    """`func` with the operands of the steps behind its own, which stores what the last step makes.
+    """`func` with the operands of the steps after its own, which stores the result of the last step.
 
-    None where extents over dims do not tell which element of an operand a store is about.
+    None if symbolic extents do not determine which element of an operand belongs to a store.
     """
     finish = _Finish(func, operands, steps)
     body = rewrite(func.body, {View: finish.view, Store: finish.store})
@@ -249,7 +249,7 @@ class _Finish:
         return self._view(self.operands[number], extents(seen), self.shown[number], seen)
 
     def view(self, stmt: View) -> Stmt | tuple[Stmt, ...]:
-        """A view of the result, and those of operands that go along with it."""
+        """A view of the result, and the same views of operands."""
         if stmt.source not in self.seen:
             return stmt
         made = Buffer(stmt.buffer.name, self.result.dtype, stmt.buffer.shape)
@@ -261,7 +261,7 @@ class _Finish:
         return (stmt.replaced(buffer=made, source=self.seen[stmt.source]), *along)
 
     def store(self, stmt: Store) -> Stmt | tuple[Stmt, ...]:
-        """The store of what the steps make of the value that was to be stored."""
+        """The store of the steps' result in the place of the stored value."""
         if stmt.buffer not in self.seen:
             return stmt
         lets: list[Stmt] = []
@@ -283,7 +283,7 @@ class _Finish:
 
 
 def _apart(value: Expr, lets: list[Stmt]) -> Expr:
-    """A value whose products have names of their own where they are added: the permission to contract is not theirs."""
+    """A value with names for products that are added: the kernel's permission to contract does not apply to them."""
     is_open = not any(isinstance(each, LetExpr) for each in walk(value))
 
     def named(node: Add | Sub) -> Expr:

@@ -1,7 +1,7 @@
-"""Groups the operators of a program into functions: one operator, and the element-wise ones that use its result.
+"""Groups the operators of a program into functions: one operator, and the elementwise ones that use its result.
 
-A group is computed where its first operator stands, so all that it takes is there by then. Of its tensors the last one
-alone exists: what others use is no part of a group, or its end. So nothing lives longer than it did.
+A group is computed at its first operator, when all of its operands exist. Only its last tensor exists: a result that
+others use is outside of the group, or its end. So no tensor lives longer than before.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tirlite.record import record
 from tirlite.show import table
 from tirlite.sizes import Size
 
-# Operators of a group, and operands that it takes beside those of its first operator.
+# The most operators of a group, and the most operands besides those of its first operator.
 MOST_STEPS = 24
 MOST_OPERANDS = 12
 
 
 @record(eq=False)
 class Group:
-    """Calls that become one function, in order; each after the first goes by its elements."""
+    """Calls that become one function, in order; all but the first are elementwise."""
 
     calls: tuple[Call, ...]
 
@@ -46,7 +46,7 @@ class Group:
 
 @record(eq=False)
 class Alone:
-    """A call that goes by elements and is a function of its own, and why."""
+    """An elementwise call that is a function of its own, and why."""
 
     call: Call
     why: str
@@ -54,7 +54,7 @@ class Alone:
 
 @record(eq=False)
 class Grouping:
-    """The groups of a program, by the first of their calls, and the calls that could be in one and are not.
+    """The groups of a program by their first calls, and the elementwise calls outside of groups.
 
     It prints as tables of both.
     """
@@ -74,7 +74,7 @@ class Grouping:
 
     @property
     def behind(self) -> frozenset[Expr]:
-        """The calls that are computed with the first one of their group."""
+        """The calls of groups, but for the first ones."""
         return frozenset(call for group in self.groups.values() for call in group.calls[1:])
 
 
@@ -82,7 +82,7 @@ NO_GROUPS = Grouping({})
 
 
 class Functions(Protocol):
-    """What makes functions of calls, and of groups."""
+    """Builds the functions of calls and groups."""
 
     def why_not(self, call: Call) -> str:
         """Why a call cannot be the first of a group; "" where it can."""
@@ -110,7 +110,7 @@ def grouping(made: Program, folded: Collection[Expr], shown: Collection[Expr], f
 
 
 def _users(made: Program) -> dict[Part, set[object]]:
-    """What uses each tensor: steps, and the program where it is a result or an extent is read from it."""
+    """The users of each tensor: steps, and the program if it is a result or an extent is read from it."""
     users: dict[Part, set[object]] = {}
 
     def note(expr: Expr, user: object) -> None:
@@ -134,7 +134,7 @@ def _users(made: Program) -> dict[Part, set[object]]:
 
 
 class _Maker:
-    """The way to the groups of one block."""
+    """Finds the groups of one block."""
 
     def __init__(
         self,
@@ -201,9 +201,9 @@ class _Maker:
         return None
 
     def _is_used_near(self, step: Call) -> bool:
-        """Whether a group may have all that uses a result.
+        """Whether a group can contain all users of a result.
 
-        Of a long chain all members that are not there before the group must be in it.
+        Members of a long chain that do not exist before the group must be in it.
         """
         behind = list(self._calls_behind(step))
         if step in self.shown or not 0 < len(behind) == len(self.users[Part(step, 0)]):
@@ -243,7 +243,7 @@ class _Maker:
         return self.places.get(source, -1) < place
 
     def _needed(self, last: Call, members: list[Call]) -> list[Call]:
-        """The members that a call is made of, in order."""
+        """The members that a call depends on, in order."""
         needed: set[Expr] = {last}
         for call in reversed(members):
             if call in needed and call is not members[0]:
@@ -251,7 +251,7 @@ class _Maker:
         return [call for call in members if call in needed]
 
     def _is_closed(self, calls: list[Call], last: Call) -> bool:
-        """Whether nothing but these calls uses what they make, but for the last one's result."""
+        """Whether the results of these calls, except the last one, are used by these calls alone."""
         within = frozenset(calls)
         others = {self._source(arg) for call in calls[1:] for arg in call.args} - within
         if len(others) > MOST_OPERANDS:
@@ -259,7 +259,7 @@ class _Maker:
         return all(call is last or (call not in self.shown and self.users[Part(call, 0)] <= within) for call in calls)
 
     def alone(self, groups: Mapping[Call, Group]) -> Iterator[Alone]:
-        """The calls that go by elements, and are not computed with a call before them."""
+        """The elementwise calls that are not fused with a call before them."""
         behind = {call for group in groups.values() for call in group.calls[1:]}
         for step in self.steps:
             if (
@@ -271,7 +271,7 @@ class _Maker:
                 yield Alone(step, self._why(step))
 
     def _why(self, step: Call) -> str:
-        """Why a call is not computed with what makes its operands, looking at the one that is computed last."""
+        """Why a call is not fused with its operands, judged by the one computed last."""
         sources = [self._source(arg) for arg in step.args]
         made = [each for each in sources if each in self.inside]
         if not made:
@@ -300,7 +300,7 @@ def _same_shape(a: Expr, b: Expr) -> bool:
 
 
 def _is_no_wider(first: Call, last: Call) -> bool:
-    """Whether the end of a group takes no more bytes than its first result, or than an operand it may take over."""
+    """Whether the last result takes no more bytes than the first one, or than an operand whose place it may take."""
     if last.dtype.bytes <= first.dtype.bytes:
         return True
     if elements_of(first) is None:
@@ -312,5 +312,5 @@ def _is_no_wider(first: Call, last: Call) -> bool:
 
 
 def called(step: Expr) -> str:
-    """A step as people call it: by its name, else by its operator."""
+    """The name of a step in messages: its own, else that of its operator."""
     return (step.name or step.op.name) if isinstance(step, Call) else type(step).__name__

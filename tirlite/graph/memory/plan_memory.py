@@ -26,7 +26,7 @@ from tirlite.rewrite.options import OptionType
 from tirlite.show import shown
 from tirlite.sizes import Size, is_at_most, maximum
 
-# How many times as large as a request a storage may be, or as small, where nothing else is asked for.
+# The default for how many times larger or smaller than a request a storage may be.
 MATCH_RANGE = 16
 
 
@@ -109,7 +109,7 @@ class FreeList:
 
 
 class _FreeEntry(NamedTuple):
-    """A place in a list: symbolic storages stand behind those of constant size."""
+    """An entry of the free list: symbolic storages come after those of constant size."""
 
     free: FreeList
     number: int
@@ -150,7 +150,7 @@ def by_tokens(problem: Problem, match_range: int = MATCH_RANGE) -> Plan:
 
 
 def _suits(awaited: Mapping[Token, list[Interval]], request: Request, token: Token) -> bool:
-    """Whether nothing comes back to the storage while the request lives."""
+    """Whether no earlier tensor of the storage lives again during the request."""
     return not any(low < end and start < high for low, high in awaited[token] for start, end in request.live)
 
 

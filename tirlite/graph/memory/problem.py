@@ -1,4 +1,4 @@
-"""States the problem of placing the tensors of a function: when each is needed, and whose place a result may take.
+"""States the planning problem of a function's tensors: their lifetimes, and the operands that results may overwrite.
 
 Time counts the calls in program order; an If takes one point for its decision, and each branch one for the copies at
 its end. A tensor lives from where it is written to its last use on each path: what only one branch needs does not live
@@ -85,7 +85,7 @@ def values_of(made: Program, *, views: bool = False) -> Values:
 def _made(
     step: Call | Constant | If, found: Values, names: UniqueNames, targets: Mapping[Expr, If]
 ) -> tuple[Value, ...]:
-    # An If comes before what its branches compute.
+    # An If comes before the steps of its branches.
     if step in targets:
         return found.of[targets[step]]
     return _new(step, step.name or _kind(step), names, pinned=isinstance(step, Constant))
@@ -98,7 +98,7 @@ def _kind(step: Expr) -> str:
 
 
 def _targets(made: Program, views: frozenset[Expr]) -> dict[Expr, If]:
-    """The calls and Ifs that compute the result of a branch that they stand in, and whose result that is.
+    """The calls and Ifs that compute the result of the branch they are in, with the If of that branch.
 
     A result that is a tuple or a projection is copied, as is one that comes from outside or from another device.
     """
@@ -167,7 +167,7 @@ def _pairs(made: Program, values: Values, found: Lifetimes) -> Iterator[tuple[st
 
 
 def lenders(call: Call, values: Values) -> Iterator[Value]:
-    """The tensors that the call reads just where it writes: never by another shape, or spread, or twice otherwise."""
+    """The tensors that the call reads only at the index at which it writes: in its own shape, without broadcasting."""
     if isinstance(call.op, Op) and (call.op.is_elementwise or call.op.overwrites):
         candidates = call.args if call.op.is_elementwise else call.args[:1]
         for value in dict.fromkeys(value for arg in candidates for value in values.of[arg]):
@@ -195,7 +195,7 @@ class Lifetimes:
     at: Mapping[Expr | Block, int]
 
     def dies(self, value: Value, call: Expr) -> bool:
-        """Whether the call is the last one to need the tensor, on the way that it stands on."""
+        """Whether the call is the last use of the tensor on its path."""
         time = self.at[call]
         return any(low <= time and end == time + 1 for low, end in self.live[value])
 
@@ -263,7 +263,7 @@ class _Backward:
                 yield self.choice(step)
 
     def choice(self, step: If) -> Steps[None]:
-        """The branches, the last one first. Both leave the result alive that is needed behind the If."""
+        """The branches, the last one first. In both, the result of the If is alive at the end."""
         then, other = self.made.branches[step]
         result = self.values.of[step]
         ends = {value: self.alive.get(value) for value in result}
@@ -285,7 +285,7 @@ class _Backward:
             self.use(value, at)
 
     def branch(self, block: Block, result: Mapping[Value, int]) -> Steps[Iterable[Value]]:
-        """What the branch needs from outside and is not used later."""
+        """The tensors from outside that the branch uses last."""
         at = self.times[block]
         self.born_alive.append({})
         for value, end in result.items():

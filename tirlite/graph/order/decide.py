@@ -93,8 +93,8 @@ def _set(numbers: Iterable[int]) -> int:
 
 
 def stretches(tasks: Tasks) -> list[list[int]]:
-    """The tasks in groups that run one after another in any order: each ends with one that all others come before or
-    behind, but the last perhaps. What is best for each group is best for all.
+    """The tasks in groups that follow each other in every order: each but the last ends with a task that is ordered
+    with respect to all others. An optimal order of each group gives one of the whole.
     """
     count = len(tasks.tasks)
     above = [0] * count
@@ -120,21 +120,21 @@ def stretches(tasks: Tasks) -> list[list[int]]:
     return [*groups, [*members(rest)]] if rest else groups
 
 
-# Groups that are looked at, over all states, before the search gives up: some seconds for some 30 groups. Fewer of more
-# groups, for which there is little hope.
+# The groups tried, over all states, before the search gives up: a few seconds for 30 groups. Fewer for more groups,
+# which have little hope.
 _LOOKS = 1_000_000
 _USUAL = 40
 _LEAST = 20_000
 
 
 class Way(NamedTuple):
-    """The groups that led to a state, the last one first."""
+    """The path to a state: its groups, the last one first."""
 
     last: int
     rest: Way | None
 
 
-# The ends from which an order is made.
+# The two ends of an order.
 _FIRST, _LAST = 0, 1
 
 
@@ -153,12 +153,12 @@ class _State(NamedTuple):
     tail: Way | None
 
     def level(self, side: int) -> int:
-        """The bytes that are alive at an end of what is left."""
+        """The live bytes at one end of the rest."""
         return self.live if side == _FIRST else self.end
 
 
 class _Move(NamedTuple):
-    """A group that may go first, or last, within the bound: the bytes alive behind it, or before it."""
+    """A group that may go first or last within the bound, and the live bytes after or before it."""
 
     live: int
     group: int
@@ -177,7 +177,7 @@ class Decision:
         self.start, self.live = done, live
         home = {number: place for place, group in enumerate(groups) for number in group}
         self.sets = [sum(1 << number for number in group) for group in groups]
-        # For each group those right behind it, and right before it: what may come next at either end.
+        # For each group its direct successors and predecessors: the next candidates at either end.
         self.next = [0] * len(groups), [0] * len(groups)
         for number, place in home.items():
             for each in members(tasks.before[number] & ~done):
@@ -211,7 +211,7 @@ class Decision:
         return None
 
     def settled(self, state: _State, bound: int) -> _State:
-        """The state when all that can do no harm has been put first or last."""
+        """The state after all safe moves to either end."""
         while state.left:
             made = self.harmless(state, bound, _FIRST) or self.harmless(state, bound, _LAST)
             if made is None:
@@ -220,7 +220,7 @@ class Decision:
         return state
 
     def harmless(self, state: _State, bound: int, side: int) -> _State | None:
-        """The state when a chain that can do no harm at this end has been put there, if there is one."""
+        """The state after a safe move of a chain to this end, if there is one."""
         for move in self.moves(state, bound, side):
             made, group = self.put(state, move, side), move.group
             while made.level(side) > state.level(side):
@@ -275,7 +275,7 @@ class Decision:
         return tuple(chain.from_iterable(self.groups[each] for each in (*reversed(head), *tail)))
 
     def _readers_of_lent(self, place: int, home: dict[int, int]) -> int:
-        """The other groups that read what tasks of this one may take the place of."""
+        """The other groups that read tensors that tasks of this one may overwrite."""
         bits = 0
         for number in self.groups[place]:
             for tensor in self.tasks.tasks[number].lenders:

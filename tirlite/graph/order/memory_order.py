@@ -20,15 +20,15 @@ from tirlite.plan.search.sections import members
 from tirlite.record import record, replace
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 
-# States that the beam keeps after each task, and how many it looks at in all, about.
+# The width of the beam, and the approximate number of states tried in all.
 _BEAM = 64
 _BEAM_STATES = 200_000
-# Longer chains are cut, since all pairs of places in one are looked at.
+# Longer chains are cut: the search is quadratic in their length.
 _LONGEST = 32
 
 
 class _State(NamedTuple):
-    """Ordered by what is looked at first: a small peak, then few tasks left, then few bytes alive, then the older."""
+    """Compared by peak, then the number of tasks left, then live bytes, then age."""
 
     peak: int
     left: int
@@ -62,9 +62,9 @@ def order_of(tasks: Tasks) -> Found:
 
 
 def _best_order(tasks: Tasks, stretch: Sequence[int], done: int, live: int, known: int) -> Found:
-    """The order of a stretch that begins when the tasks `done` have run and `live` bytes are alive.
+    """The best order of a stretch after the tasks `done`, with `live` bytes alive.
 
-    A peak below `known`, which is reached elsewhere, counts as much.
+    Peaks below `known`, which is reached elsewhere, count as equal.
     """
     beam = _Beam(tasks, stretch, done, live, known)
     best = beam.best()
@@ -104,7 +104,7 @@ class _Beam:
         return _State(max(state.peak, peak), state.left - 1, live, next(self.ages), state.done | 1 << number, way)
 
     def following(self, state: _State) -> Iterator[_State]:
-        """The states that may follow: one alone where a task can do no harm."""
+        """The next states; a single one if some task is safe to run now."""
         found = []
         for number in self.stretch:
             if not state.done >> number & 1 and not self.tasks.before[number] & ~state.done:
@@ -123,7 +123,7 @@ class _Beam:
         return state
 
     def best(self) -> _State:
-        """The end of a good order: after each task only some states are followed, those with the smallest peaks."""
+        """The end of a good order by beam search: after each task only states with the smallest peaks are followed."""
         width = max(2, min(_BEAM, _BEAM_STATES // (1 + len(self.stretch) ** 2)))
         level = [self.start]
         for _ in self.stretch:
@@ -167,7 +167,7 @@ def _chains(tasks: Tasks, stretch: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _is_private(tasks: Tasks, pair: tuple[int, int], inside: int) -> bool:
-    """Whether no other task reads what the two read, so that the bytes they free depend on no other order."""
+    """Whether no other task reads the operands of the two, so the bytes they free depend on them alone."""
     others = inside & ~(1 << pair[0] | 1 << pair[1])
     reads = (tensor for each in pair for tensor in tasks.tasks[each].reads)
     return all(not tasks.sizes[tensor] or not tasks.users[tensor] & others for tensor in reads)
@@ -323,7 +323,7 @@ class _Ordering:
         return evaluate(size, self.binding)
 
     def _steps(self, block: Block, order: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The steps with the operators in this order; all others stand right before who needs them, or at the end."""
+        """The steps with operators in this order; all others come right before their first user, or at the end."""
         inside = frozenset(block.steps)
         wanted = (*order, *block.steps)
         return tuple(needs_first(wanted, lambda step: [each for each in self._needed(step) if each in inside]))
@@ -337,7 +337,7 @@ class _Ordering:
                 yield self.made.resolved(operand)
 
     def _needs(self, step: If) -> Iterator[Expr]:
-        """What must be there before an If: whatever its branches mention, and the extents of what it gives."""
+        """What an If depends on: all that its branches mention, and the extents of its result."""
         mentioned = [step.condition, *step.sources]
         for block in self.made.branches[step]:
             mentioned.append(block.result)
