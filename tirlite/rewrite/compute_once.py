@@ -57,6 +57,7 @@ class _LoopPairs:
         return self.block
 
     def _pair(self, first: For, between: Sequence[Stmt], second: For) -> _Pair | None:
+        """The pair of loops if both compute a value that can be stored in the results of the second."""
         store = _only_store(second)
         if store is None or not _go_alike(first, second) or second.var not in store.indices:
             return None

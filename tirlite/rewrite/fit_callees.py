@@ -24,6 +24,8 @@ def fit_callees(func: PrimFunc) -> PrimFunc:
 
 
 class _Fit:
+    """Fits functions to their calls; each callee has up to two `versions`, by whether extents may be 0."""
+
     def __init__(self) -> None:
         self.versions: dict[tuple[Function, bool], PrimFunc] = {}
 

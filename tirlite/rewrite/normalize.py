@@ -94,6 +94,7 @@ def _with_own_definitions(func: PrimFunc, made: Mapping[Any, Sequence[Stmt]]) ->
 
 
 def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
+    """The function with `storage_scope` and `volatile_scope` as fields of their buffers."""
     changed: dict[Buffer, Buffer] = {}
     for node in statements_of(func.body, AttrStmt):
         if node.buffer is not None:

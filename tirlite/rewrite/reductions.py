@@ -208,6 +208,7 @@ def checked(facts: Facts) -> PrimFunc:
 
 
 def message_of(found: Obstacle, loop: str) -> Message:
+    """The message that says why a reduction may not be regrouped."""
     from tirlite.analysis.loops.reductions import converted_update
     from tirlite.analysis.loops.regrouping import Mixture, Reading
 

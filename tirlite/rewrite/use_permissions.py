@@ -55,6 +55,7 @@ def rewritten(facts: Facts) -> PrimFunc:
 
 
 def _used(func: PrimFunc, stmt: AttrStmt) -> Stmt:
+    """The body of a grant, after applying what it permits."""
     if stmt.key is not AttrKey.ALLOW:
         return stmt
     assert isinstance(stmt.value, tuple)

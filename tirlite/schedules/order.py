@@ -229,6 +229,7 @@ def orders(func: PrimFunc) -> Iterator[str]:
 
 
 def _reason(facts: Facts, loop: For) -> str:
+    """The first reason why a loop cannot be parallel or vectorized; empty if there is none."""
     from tirlite.analysis.loops.regrouping import updates_in
 
     if next(prints_in(loop), None) is not None:

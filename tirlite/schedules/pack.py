@@ -156,6 +156,7 @@ def _uses_last_axis(load: Load, loops: list[For]) -> bool:
 
 
 def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool, whole: bool) -> Iterator[Stmt]:
+    """The statements that fill the copy: across row ends by vectors, otherwise by a vector or a loop per row."""
     variables = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops}
     if masked and load.dtype.bytes in (4, 8) and (by_rows := _by_rows(load, packed, loops, variables)) is not None:
         yield from by_rows

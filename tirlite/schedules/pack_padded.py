@@ -140,6 +140,7 @@ class _Copy:
         self._shape = (*load.buffer.shape[:first], extent)
 
     def stmts(self) -> Iterator[Stmt]:
+        """The loops around the mask's computation, and inside of it those that store the rows of the copy."""
         source, flat, width = self._source, self._source, self._packed.shape[-1]
         if not isinstance(width, IntImm):
             raise NotVector

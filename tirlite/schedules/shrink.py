@@ -54,6 +54,7 @@ def sunk(allocations: Iterable[Allocation], facts: Facts) -> PrimFunc:
 
 
 def _sunk_home(allocation: Allocation, facts: Facts) -> Region:
+    """The innermost body to which an allocation may move."""
     home = allocation.home
     common = common_regions(allocation.touches, home)
     if not common:
@@ -269,6 +270,7 @@ def _is_less(new: Size, old: Size | None) -> bool:
 
 
 def _compact(allocation: Allocation, spans: list[Span | None], facts: Facts, accesses: Accesses) -> None:
+    """Adds the new shape of an allocation, and its shifted indices, to `accesses`."""
     old = allocation.buffer
     shape = tuple(
         extent if span is None else facts.space.extents.expr(_counted(span.extent))

@@ -57,6 +57,7 @@ class Split(Step):
         return with_loop(facts, loop, (*self._split(loop),))
 
     def _split(self, loop: For) -> Iterator[Stmt]:
+        """The loops over blocks, with the form of the last block that `tail` asks for."""
         outer, inner = Var(f"{loop.var.name}.outer"), Var(f"{loop.var.name}.inner")
         body = substitute(loop.body, {loop.var: inner})
         count = const(self.by, i64)

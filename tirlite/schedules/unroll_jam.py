@@ -98,6 +98,7 @@ class UnrollJam(Step):
             raise does_not_fit(self, reason) from None
 
     def _together(self, facts: Facts, loop: For) -> Iterator[Stmt]:
+        """The jammed loop, and the loop over the remainder."""
         count, touches = loop.count, facts.touched_in(loop)
         count = const(size, i64) if isinstance(size := facts.space.size(count), int) else count
         if not isinstance(count, IntImm | Var):
@@ -150,6 +151,7 @@ class _Rows(Jam):
         return any(mentions(each, names) for each in parts for other, names in defined if other is not each)
 
     def _block(self, body: SeqStmt) -> SeqStmt:
+        """The parts of a body, each in a loop over the iterations; allocations get a row for each."""
         made, together = list[Stmt](), list[Stmt]()
         for stmt in body.stmts:
             if isinstance(stmt, Allocate):

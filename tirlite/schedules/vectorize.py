@@ -56,6 +56,7 @@ class Vectorize(Step):
             raise does_not_fit(self, f"the loop over `{loop.var.name}` has a statement without a vector form") from None
 
     def _vectors(self, facts: Facts, loop: For) -> Iterator[Stmt]:
+        """The loops over vectors, from the widest to the narrowest, and the remainder."""
         body = loop.body
         if self.padded and len(self.lanes) <= 2 and (around := _block_around(facts, loop)) is not None:
             yield from self._block(facts, loop, around)
@@ -246,6 +247,7 @@ class _Padded:
         return all(store.buffer in self.own for store in statements_of(stmt, Store))
 
     def _has_room(self, load: Load) -> bool:
+        """Whether a load in lanes beyond the end stays within the padding of its buffer."""
         if load.buffer in self.own or not mentions(load.indices, self.loop.var):
             return True
         width, last = load.buffer.shape[-1], load.indices[-1]

@@ -164,6 +164,7 @@ class _Site:
         return found
 
     def _mapped(self, sizes: Sequence[Size]) -> tuple[Size, ...] | None:
+        """Sizes of the callee in terms of the caller; None if the caller does not know one on entry."""
         found: list[Size] = []
         for size in sizes:
             values: dict[Dim, Size] = {}

@@ -70,6 +70,7 @@ class Tightening:
         self.unwritten: set[Buffer] = set(facts.params) - stored if is_plain else set()
 
     def tightened(self, loop: For) -> Stmt | tuple[Stmt, ...]:
+        """The loop over the iterations that meet the condition around its body, as far as that can be told."""
         branch = only_branch(loop)
         if branch is None:
             return loop

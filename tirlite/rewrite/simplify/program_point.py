@@ -130,6 +130,7 @@ class ProgramPoint(IndexSpace):
             self._learn(fact)
 
     def _learn(self, fact: Size) -> None:
+        """Adds a size that is not negative; if it bounds an atom, a narrower atom replaces that."""
         if isinstance(fact, int):
             return
         fact = substitute(fact, self._narrowed) if self._narrowed else fact
@@ -211,6 +212,7 @@ class ProgramPoint(IndexSpace):
         return type(expr), expr.dtype, what, children
 
     def _is_risk(self, node: Expr) -> bool:
+        """Whether a node itself may fault, or have no value."""
         if isinstance(node, Var):
             return node in self._tainted
         if isinstance(node, Load):

@@ -84,6 +84,7 @@ def _moved_out(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
 
 
 def _doubled(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
+    """The function with two copies of the buffer, filled one iteration ahead."""
     assert marked.buffer is not None
     buffer = marked.buffer
     loop, fill, work = _loop_in(marked, buffer)

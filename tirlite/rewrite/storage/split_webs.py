@@ -66,6 +66,7 @@ def _is_reused(allocation: Allocation) -> bool:
 
 
 def _may_split(allocation: Allocation, facts: Facts) -> bool:
+    """Whether the planner plans an allocation, and all its accesses are plain."""
     from tirlite.analysis.regions import is_plain
 
     buffer = allocation.buffer

@@ -101,6 +101,7 @@ class Names:
                 self._outlives(self.declared[item.stmt.buffer])
 
     def _declare(self, phase: Phase) -> None:
+        """Records what a phase declares, and which buffers need windows."""
         for stmt in phase.stmts:
             if isinstance(stmt, Allocate | View | Let):
                 name = stmt.var if isinstance(stmt, Let) else stmt.buffer

@@ -188,6 +188,7 @@ class Phases:
         return None
 
     def _items(self, body: SeqStmt, axes: tuple[For, ...]) -> Steps[list[Item]]:
+        """The phases of a block, cut at barriers and at statements that run once for all threads."""
         items: list[Item] = []
         phase: list[Stmt] = []
 

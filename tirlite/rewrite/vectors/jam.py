@@ -70,6 +70,7 @@ class Jam:
         return SeqStmt(tuple(each for stmt in body.stmts for each in self.statement(stmt)))
 
     def statement(self, stmt: Stmt) -> Iterator[Stmt]:
+        """A statement for all iterations. Raises NotVector if its bounds or condition differ between them."""
         if isinstance(stmt, For) and stmt.kind in (ForKind.SERIAL, ForKind.REDUCE, ForKind.UNROLLED):
             if self._differs(stmt.start) or self._differs(stmt.stop):
                 raise NotVector

@@ -75,6 +75,7 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
     begun: dict[Var, _Loops] = {}
 
     def rule(loop: For) -> Stmt | tuple[Stmt, ...]:
+        """What replaces a reduction."""
         if loop.kind is not ForKind.REDUCE and not (loop.kind is ForKind.SERIAL and sums_differences(loop)):
             return loop
         if loop.var in begun:

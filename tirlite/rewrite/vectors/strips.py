@@ -102,6 +102,7 @@ def _strips(
     behind: Sequence[Stmt],
     rows: int,
 ) -> Stmt:
+    """The loop over strips: sets the results of a strip, adds its rows, and runs the code after the inner loop."""
     strip, width, lane = Var("strip"), Var("width"), Var("lane")
     column = Add(strip, lane)
     results = {each: Buffer(each.name, each.dtype, (const(lanes, i64),), "local") for each in scalars}

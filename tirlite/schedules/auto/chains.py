@@ -68,9 +68,9 @@ _LINES = 1
 _WIDEST = 4
 # No tiling if elements would be computed more often than this, on average.
 _MUCH = 1.2
-# Arrays are small if they and the temporaries take less than this part of L2; half of that if workers share tiles. The
-# temporaries take at most one of these numbers of halves of the arrays' bytes. For data as large as L2, untiled nests
-# took 1.1 to 1.6 times as long as tiles.
+# Arrays are small if they and the temporaries take less than this part of L2; half of that if workers share tiles. For
+# data as large as L2, untiled nests took 1.1 to 1.6 times as long as tiles. The temporaries' bytes are bounded by one
+# of these numbers of halves of the arrays' bytes.
 _SMALL, _HALVES = 0.5, (1, 2, 4, 8)
 # A conversion is inlined into at most this many loads.
 _MOST_READS = 6
