@@ -57,8 +57,7 @@ def found(facts: Facts, *, integers: bool, shared_from: int) -> Rewritten:
 def _branches(body: SeqStmt) -> dict[IfThenElse, tuple[Store, Update]]:
     """The branches that keep an extreme value so far, with the equivalent store without a branch, and its update.
 
-    Only if the element is the same in all iterations of the innermost loop; scattered elements keep their conditional
-    store.
+    Only if the element is the same in all iterations of the innermost loop; scattered elements stay conditional.
     """
     found: dict[IfThenElse, tuple[Store, Update]] = {}
     seen: set[IfThenElse] = set()

@@ -57,8 +57,7 @@ class CacheWrite(Step):
 
     A single element becomes a local scalar, held in a register. A larger part becomes a tile `y.cached`: along each
     axis a window of constant extent around the variable of a loop, if there is one; else the whole axis. The loops that
-    load it are `y.axis0` and so on, those that store it `y.axis0.stored`. A body that begins by setting all of it loads
-    nothing.
+    load it are `y.axis0` and so on, those that store it `y.axis0.stored`. A body that sets all first loads none.
 
     Refused if the body uses the buffer through views or by vectors, if a single element is not proved in bounds (loops
     over a tile are clipped to the buffer), and if parallel iterations would store each other's elements.

@@ -36,8 +36,7 @@ class Dots(Step):
     `types`: the types of the copies, of 8 or of 16 bits. If the first has the other sign than the left operand, the
     copy is offset by 128; adding 128 times the sum of each column corrects that, in integers that wrap around as the
     sums do.
-    `once`: the right operand is packed whole, before `outside`, for other terms that move along columns (a
-    convolution).
+    `once`: the right operand is packed whole, before `outside`, if other terms move along columns (convolution).
     `masked`: missing columns and terms are masked lanes.
 
     Refused unless the loops sum products of two integers that fit the types, and where `pack` would be refused.

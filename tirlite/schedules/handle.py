@@ -145,8 +145,7 @@ def block_of(func: PrimFunc, stmt: Stmt) -> SeqStmt:
 def buffer_named(func: PrimFunc, name: BufferName, at: For | None = None) -> Buffer:
     """The parameter, allocation or view of this name. Raises KernelError if there is none, or several.
 
-    Among several, a parameter has precedence, then the only one that is used by the loop `at` and declared outside of
-    it.
+    Among several, a parameter has precedence, then the only one that the loop `at` uses and does not declare.
     """
     place, name = (name.place, name.name) if isinstance(name, BufferHandle) else (None, name)
     buffers = _buffers(func)

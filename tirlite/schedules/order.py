@@ -134,8 +134,7 @@ def carried(facts: Facts, loop: For, *, by_statement: bool = False) -> Iterator[
 def moved_out(facts: Facts, loop: For, of: Iterable[For]) -> For:
     """The loop as it may run after moving out of the loops `of`.
 
-    A parallel or vectorized one becomes serial if a dependence carried by one of these connects different iterations of
-    it.
+    A parallel or vectorized one becomes serial if a dependence carried by one of these connects its iterations.
     """
     if loop.kind not in (ForKind.PARALLEL, ForKind.VECTORIZED):
         return loop

@@ -69,8 +69,7 @@ class PackPadded(Step):
     Like `pack`, for a conditional expression such as `x[i + p] if i + p < n else 0`. The copy has an axis for each of
     `axes`, the last one contiguous and rounded up to a multiple of `whole`. It is filled by masked vectors; the mask
     and the addresses are computed once for eight iterations of a loop that they do not depend on. Lanes that are in one
-    row, all in bounds, are loaded by a plain vector. Refused as `pack` is, and if the buffer is also read in another
-    way.
+    row, all in bounds, are loaded by a plain vector. Refused as `pack` is, and if the buffer is read in other ways.
     """
 
     buffer: BufferName

@@ -20,8 +20,7 @@ class Peel(Step):
     """Peels the `first` and `last` iterations of a loop into loops before and after it: `i.first` and `i.last`.
 
     If neither is given, these are the iterations for which conditions test the ends of arrays, as in
-    `x[max(i - 1, 0)]`, at most 32 at each end; the pass `PartitionLoops` peels these wherever it pays. Never changes
-    results.
+    `x[max(i - 1, 0)]`, at most 32 at each end; `PartitionLoops` peels these wherever it pays. Never changes results.
     """
 
     loop: LoopName

@@ -19,8 +19,7 @@ class Reorder(Step):
     """Reorders perfectly nested loops into the order given, from the outside in.
 
     Refused if that reverses a dependence, other than one between updates of a reduction, which may be regrouped. A
-    parallel loop becomes serial if a dependence carried by a loop that moves inside of it connects different
-    iterations.
+    parallel loop becomes serial if a dependence carried by a loop that moves inside of it connects its iterations.
     """
 
     loops: tuple[LoopName, ...]

@@ -50,8 +50,7 @@ class Rescale(Step):
     Each sum is kept in `y.scaled`, relative to the maximum so far: when that grows from m to m', the sum is multiplied
     by exp(m - m'). Where its loop was, the sum is added to the element. The maximum of nothing, -inf, counts as 0 until
     there is another one. Softmax and attention so read their input once, and only keep the scores of a block. As sums
-    may be rescaled in each iteration, they differ from the original ones by up to `c * n * eps` times the sum of the
-    terms.
+    may be rescaled in each iteration, they differ from the original ones by up to `c * n * eps * sum |term|`.
 
     Requires `tl.allow("rescale")`. All are `tl.reduce` loops of one range in one block. Refused unless each term is a
     multiple of one such exp of what the maximum is taken of, which keeps sums from overflowing; and if the loops may

@@ -221,8 +221,7 @@ class _Padded:
     def _under_mask(self, store: Store, on: Var) -> Stmt:
         """A masked store to memory; to a buffer of the iteration, an unmasked store of 0 in the lanes beyond the end.
 
-        If all lanes exist, memory is stored to without a mask: masked stores are several times as slow on some
-        processors.
+        If all lanes exist, memory is stored to without a mask: masked stores are much slower on some processors.
         """
         is_memory, known = store.buffer not in self.own, [*self.vectors.accessed]
         whole = self.vectors.statement(store) if is_memory else store

@@ -25,8 +25,7 @@ class PartitionLoops(FactsPass):
 
     `x[max(j - 1, 0)]` is `x[j - 1]` from the second iteration on, and can be vectorized. Applies to loops with
     independent iterations and only short inner loops of constant bounds, if at most 32 iterations at each end differ.
-    Except for tiles, they may write no temporary that the planner could place over one that they read. Iterations stay
-    in order.
+    Except for tiles, they may write no temporary that the planner could place over one that they read. Order stays.
 
     A loop that loads from a fixed place, and stores there in one iteration, is split in two: see `stored_once`.
 

@@ -42,8 +42,7 @@ class ProgramPoint(IndexSpace):
     """A point in a function that moves as the function is walked: through its definitions, into bodies and branches.
 
     `exprs` is the spelling of each atom here. The `risks` of a node are the operations in it that may fault or have no
-    value; an expression with risks may not be dropped. A node's costs and risks are known once it was `noted`,
-    bottom-up.
+    value; an expression with risks may not be dropped. A node's costs and risks are known once it was `noted`.
     """
 
     def __init__(self, func: PrimFunc) -> None:

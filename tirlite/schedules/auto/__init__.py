@@ -63,8 +63,7 @@ class ScheduleTemporaries(Rules):
 class ScheduleChains(Rules):
     """Tiles nests that read temporaries, and computes a tile's temporaries right before it, while it is in the cache.
 
-    Results too large for any cache are stored by vectors that bypass the caches: in the `LARGE` form, not the `USUAL`
-    one.
+    Results too large for any cache are stored by vectors that bypass the caches; if sizes vary, in the `LARGE` form.
     """
 
     target: Target = field(default_factory=Target.host)

@@ -44,11 +44,9 @@ _ROWS_OF_TILE = 4
 class Contraction:
     """A nest around one update, with the roles of its loops: rows and columns of a tile, and terms of the sums.
 
-    `spatial`: the loops that the updated element depends on; `loops` are all, in order. The last of `rows` is the
-    tile's.
+    `spatial`: the loops that the updated element depends on; `loops` are all. The last of `rows` is the tile's.
     `store`: the update, or the store of the sum if it is accumulated in a scalar of the iteration (`is_local`).
-    `packed`: the operand that depends on columns and not on rows; `is_dense`: it and `store` are contiguous along
-    columns.
+    `packed`: the operand that depends on columns and not on rows; `is_dense`: both it and `store` are contiguous.
     `element`: the bytes of a sum; `kind`: its type; `cast`: that type if every use of `packed` converts to it.
     `cut`: the loop before which statements move into a nest of their own; then the loops over terms are `is_perfect`.
     `dots`: for narrow integers, the types of the packed copies that dot products take, and the other operand.
@@ -89,7 +87,7 @@ class Contraction:
 
 
 def contractions(facts: Facts, tiling: Tiling) -> Iterator[Contraction]:
-    """The outermost loop of each contraction of a function, in program order."""
+    """The contractions of a function, in program order; inside of one no other is looked for."""
     taken: set[For] = set()
     for loop, around in loops_around(facts.func):
         if taken.isdisjoint(around) and (found := _contraction(loop, around, tiling)) is not None:
