@@ -1,10 +1,10 @@
 """Depthwise convolutions with rows of the image in registers: each is loaded once, and every tap shuffles its lanes.
 
-A row is loaded with its padding, as lanes that are off, for all rows of results that use it. So nothing is copied, and
-with strides columns are picked out of registers. Full vectors matter less: rows may be short.
+A row is loaded with its padding, as masked lanes, for all rows of results that use it. So nothing is copied, and with
+strides columns are shuffled out of registers. Vectors need not be full: rows may be short.
 
-Where an image has rows of so few columns that a vector holds several, one after the other, and results lie as it does,
-each tap loads them all as they lie, but for lanes that look beyond an end of their row.
+If rows are so short that a vector holds several, and results have the layout of the image, each tap loads several rows
+at once, with lanes masked that reach beyond the ends of their rows.
 """
 
 import tirlite as tl
@@ -19,8 +19,8 @@ _WHOLE = 10  # rows of a plane that go together
 _ROWS = 8  # of a higher one, at most
 _LEAST = 3  # fewer rows share too little
 _WRITTEN_OUT = 512  # products that are written out, at most
-# Weights of more taps do not stay in registers. LLVM would fetch those of two loops in front of both, and put them
-# away: there is one, whose last columns are some of those before, too.
+# Weights of more taps do not stay in registers. LLVM would load those of two loops before both, and spill them. So
+# there is one loop, whose last columns overlap those before.
 _FEW_TAPS = 25
 _MOST_APART = 4  # elements between columns that vectors pick out of a row
 _BLOCKS = 16  # vectors of several rows each that registers hold the sums of, at most
@@ -41,13 +41,13 @@ def goes_by_registers(window: Window, taken: Extent, outputs: Extent, *, permute
 
 
 def _lanes(columns: int, permutes: bool) -> int:
-    """The columns that are computed together: such that none are left, where that is so with fewer."""
+    """The columns that are computed together: fewer if then none are left over."""
     is_even = not permutes and columns % (2 * _SHORT) == _SHORT
     return _SHORT if columns <= _SHORT or is_even else 2 * _SHORT
 
 
 def _together(rows: int) -> int:
-    """How many rows of results are computed together: such that they are spread evenly over bands."""
+    """How many rows of results are computed together, so that bands are even."""
     return rows if rows <= _WHOLE else -(-rows // -(-rows // _ROWS))
 
 
@@ -58,9 +58,9 @@ def _held(window: Window, lanes: int) -> int:
 
 
 def _sees_no_padding(window: Window, first: int, lanes: int) -> bool:
-    """Whether so many columns of results look at none, and steps lie between them: then a vector is read for each tap.
+    """Whether these columns of results, with a stride, need no padding: then a vector is loaded for each tap.
 
-    Such vectors take fewer shuffles than lanes that lie apart in registers do.
+    That takes fewer shuffles than strided lanes in registers.
     """
     step, last = window.strides[-1], (window.size[-1] - 1) * window.dilations[-1]
     begin, end = first * step - window.before[-1], (first + lanes - 1) * step - window.before[-1] + last
@@ -68,9 +68,9 @@ def _sees_no_padding(window: Window, first: int, lanes: int) -> bool:
 
 
 def _blocks(window: Window, lanes: int, permutes: bool) -> tuple[list[int], list[int], int]:
-    """The blocks of columns that padding may be near, the others, and how many columns are left.
+    """The blocks of columns that may need padding, the others, and the number of remaining columns.
 
-    These are less than none where the last block has some of the one before.
+    That is negative if the last block overlaps the one before.
     """
     full, rest = divmod(window.places[-1], lanes)
     if permutes and full and rest and window.taps > _FEW_TAPS:
@@ -186,7 +186,7 @@ def _adding(window: Window, kind: DType, high: int) -> Inline:
 
 
 def goes_by_lines(window: Window) -> bool:
-    """Whether a vector has several rows of results, which lie as the image does, and registers have all of a plane.
+    """Whether a vector holds several rows of results in the layout of the image, and registers hold a whole plane.
 
     Asked of windows that go by registers, on processors that permute lanes: these leave lanes out.
     """

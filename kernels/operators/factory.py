@@ -1,7 +1,7 @@
-"""The decorator of factories of operators' functions: it gives their functions dims of their own.
+"""A decorator for the factories of operators' functions, which gives each function dims of its own.
 
-What a caller calls its dims is so of no matter to the names inside a kernel, and types that differ by the names of
-their dims alone give equal functions.
+So the names of a caller's dims do not clash with names inside a kernel, and types that differ only in the names of dims
+give equal functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Writes what element-wise operators are made of as functions of expressions.
+"""The formulas of elementwise operators, as functions of expressions.
 
-Half-precision operands come in widened to f32, and the value is rounded once, when it is stored. What is used more than
-once is a variable or a load, which costs nothing to repeat.
+Half-precision operands are widened to f32, and the value is rounded once, when it is stored. Operands that are used
+more than once are variables or loads, which may be repeated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def function(op: Op) -> Formula:
 
 
 def fast_function(op: Op) -> Formula:
-    """The same in its fast form, at up to 4 ULP: what networks spend most of their time in."""
+    """The same in its fast form, within 4 ULP: networks spend most of their elementwise time there."""
     return function(op.fast)
 
 
@@ -58,7 +58,7 @@ def number(value: float, like: Expr) -> Expr:
 
 
 def named(value: Expr, body: Callable[[Expr], Expr]) -> Expr:
-    """`body(value)`, where the value is computed once."""
+    """`body(value)`, with the value computed once."""
     var = Var("part", value.dtype)
     return LetExpr(var, value, body(var))
 
@@ -132,7 +132,7 @@ def batch_norm(
 
 
 def power(x: Expr, y: Expr) -> Expr:
-    """Of integers by squaring, modulo the width; a negative exponent leaves 1 / x cut to an integer."""
+    """Powers; of integers by squaring, modulo the width, and for negative exponents 1 / x cut to an integer."""
     if x.dtype.is_float:
         return Call(x.dtype, Op.POW, (x, y))
     result = _squarings(x, y, number(1, x), x.dtype.bits)
@@ -168,7 +168,7 @@ def trunc_mod(x: Expr, y: Expr) -> Expr:
 
 
 def shift(kind: type[ShiftLeft] | type[ShiftRight]) -> Formula:
-    """A shift that moves all bits out where it is by the width or more."""
+    """A shift that moves all bits out if it is by the width or more."""
 
     def value(x: Expr, y: Expr) -> Expr:
         last = number(x.dtype.bits - 1, y)

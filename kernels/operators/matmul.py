@@ -19,7 +19,7 @@ from tirlite.kernels.operators.shapes import Extent, broadcast, extents, is_one,
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What numpy.matmul makes of two shapes: batches of matrices.
+    """The batches of matrices of numpy.matmul for two shapes.
 
     `shape` is batches, rows, terms and columns. The operands have `count_a` and `count_b` matrices, and batch t is the
     product of those at `index_a(t)` and `index_b(t)`.
@@ -176,7 +176,7 @@ def product_bytes(A: TensorType, W: TensorType, B: TensorType, Y: TensorType) ->
 def _with_bias(
     name: str, types: tuple[TensorType, TensorType, TensorType | None, TensorType], multiply: Inline
 ) -> PrimFunc:
-    """The function that calls `multiply(a, b, y, c)` with c as a matrix, or with y in its place where c is absent."""
+    """The function that calls `multiply(a, b, y, c)` with c as a matrix, or with y for an absent c."""
     A, B, C, Y = types
     given, shape = C or A, _as_matrix(C)
 
@@ -196,7 +196,7 @@ def _as_matrix(C: TensorType | None) -> tuple[Extent, Extent]:
 
 
 def scaled(alpha: float) -> Inline:
-    """What stores a sum times alpha."""
+    """Stores a sum times alpha."""
 
     @tl.inline
     def store(y, u, i, j, total, extra):
@@ -206,7 +206,7 @@ def scaled(alpha: float) -> Inline:
 
 
 def biased(kind: DType, alpha: float, beta: float, shape: tuple[Extent, Extent]) -> Inline:
-    """What stores a sum times alpha, and beta times an element of a bias that broadcasts from `shape`."""
+    """Stores a sum times alpha, plus beta times an element of a bias that broadcasts from `shape`."""
     has_rows, has_columns = (int(not is_one(extent)) for extent in shape)
 
     @tl.inline

@@ -111,10 +111,9 @@ def _column_major(a, t, i, p):
 def over_points(
     window: Window, dtype: DType, planes: Extent, weights: tuple[Extent, Extent, Extent], *, has_bias: bool
 ) -> Inline:
-    """`sweep(x, w, bias, y)` for windows of a single element: a plane's channels as they lie are the right operand.
+    """`sweep(x, w, bias, y)` for windows of a single element: the channels of a plane are the right operand in place.
 
-    Where elements are left out between those that windows see, these are copied first. The weights have groups, and of
-    each outputs and channels.
+    With strides, the elements that windows see are copied together first. `weights` are groups, outputs and channels.
     """
     (groups, outputs, taken), kind = weights, computed_in(dtype)
     elements, places = product(window.inputs), product(window.places)

@@ -66,7 +66,7 @@ def overlapping(types: Types, window: Window, groups: int) -> PrimFunc:
 
 
 def _together(outputs: Extent, taps: Extent, elements: Extent, kind: DType) -> Extent:
-    """How many outputs go together: some that divide all, of which the parts are held if that leaves rows enough."""
+    """How many outputs are computed together: a divisor of all whose products fit the cache, with enough rows."""
     if not isinstance(outputs, int) or not isinstance(taps, int):
         return outputs
     fits = _HELD // (taps * elements * kind.bytes) if isinstance(elements, int) else 0
@@ -76,14 +76,14 @@ def _together(outputs: Extent, taps: Extent, elements: Extent, kind: DType) -> E
 
 
 def stand_apart(window: Window) -> bool:
-    """Whether windows lie side by side, and all of each counts."""
+    """Whether windows tile the result exactly, without overlaps or padding."""
     whole = (inputs * stride for inputs, stride in zip(window.inputs, window.strides, strict=True))
     are_whole = all(map(is_same, whole, window.places)) and {*window.before} == {0} and {*window.dilations} == {1}
     return window.size == window.strides and are_whole
 
 
 def _side_by_side(window: Window, kind: DType, store: Inline, *, is_few: bool) -> Inline:
-    """`of_plane(y, parts, t, o, output, bias)`: the results of an output, each of which is one part."""
+    """`of_plane(y, parts, t, o, output, bias)`: the results of an output, each of which is one product."""
     (height, width), (row_step, step) = window.inputs, window.strides
     # The last of a few elements are stored with some of those before, by whole vectors.
     together = next((n for n in _TOGETHER if n <= width < 2 * n), width) if isinstance(width, int) else width
@@ -108,7 +108,7 @@ def _side_by_side(window: Window, kind: DType, store: Inline, *, is_few: bool) -
 
 
 def _added_up(window: Window, kind: DType, store: Inline, *, is_few: bool) -> Inline:
-    """The same where parts are added up."""
+    """The same for overlapping windows, whose products are added."""
     (rows, columns), step = window.places, window.strides[1]
     add_up = _adding_up(window, kind, is_few=is_few)
 
@@ -125,7 +125,7 @@ def _added_up(window: Window, kind: DType, store: Inline, *, is_few: bool) -> In
 
 
 def _adding_up(window: Window, kind: DType, *, is_few: bool) -> Inline:
-    """`add_up(sums, parts, o, row, phase)`: what falls on each of the places of a row that have this phase."""
+    """`add_up(sums, parts, o, row, phase)`: the sums at all places of a row with this phase."""
     (height, width), (down, across) = window.inputs, window.size
     (row_step, step), (above, before), (row_gap, gap) = window.strides, window.before, window.dilations
 

@@ -19,21 +19,21 @@ from tirlite.ir import DType, i64
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, is_at_most, maximum, minimum, prove_eq, prove_le
 
-# What people and files write for the end of an axis, whatever its extent.
+# Indices from here on stand for the end of an axis in scripts and model files.
 _FAR = 2**31 - 1
 
 
 def resolved(shape: Shape, wanted: Shape) -> Shape:
-    """`wanted` with its first -1 as the extent that leaves as many elements as `shape` has.
+    """`wanted` with its first -1 replaced by the extent that keeps the number of elements of `shape`.
 
-    The inference complains where there is none.
+    The inference of the type reports an error if there is none.
     """
     if -1 not in wanted:
         return wanted
     place = wanted.index(-1)
     extents, factors = [*shape], []
     for each in (*wanted[:place], *wanted[place + 1 :]):
-        # What both have is no part of what is left, which is told by less then.
+        # Common factors cancel, which makes the quotient simpler.
         if isinstance(each, int) or each not in extents:
             factors.append(each)
         else:
@@ -43,7 +43,7 @@ def resolved(shape: Shape, wanted: Shape) -> Shape:
 
 
 def sliced(extent: Size, start: Extent | None, stop: Extent | None, step: int, span: Span | None) -> tuple[Size, Size]:
-    """The first index and how many there are, of `start:stop:step` on an axis; None stands for an end."""
+    """The first index and the number of indices of `start:stop:step` on an axis; None stands for an end."""
     if step == 0:
         return 0, 0
     if step > 0:
@@ -96,7 +96,7 @@ class Slice(Attrs):
 
 @record
 class Pad(Attrs):
-    """What is added before and after each axis, and of which elements.
+    """The elements added before and after each axis.
 
     `mode` is "constant" (`value`), "edge" (the outermost element), "reflect" (mirrored at the outermost element) or
     "wrap" (from the other end).
@@ -124,7 +124,7 @@ def _reshape_type(site: Site, attrs: Reshape) -> TensorType:
 
 
 def _assume_type(site: Site, attrs: Reshape) -> TensorType:
-    """The builder demands that there are as many elements: nothing is left to be proved here."""
+    """The builder demands equal numbers of elements, so nothing is proved here."""
     x = site.tensor(0)
     nonnegative(site, "extents", attrs.shape)
     before, after = product(x.shape), product(attrs.shape)

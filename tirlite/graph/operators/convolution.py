@@ -34,10 +34,10 @@ from tirlite.sizes import Size
 
 @record
 class Conv(Attrs):
-    """Steps of the window, padding, distance between its elements, and how many groups of channels stand apart.
+    """Strides, padding and dilations of the window, and the number of groups of channels.
 
-    With `same`, "upper" or "lower", there are as many places as elements over steps, rounded up: `pads` are 0, and what
-    that takes is added, half of it before the tensor; an odd one goes after it ("upper"), or before it.
+    With `same`, "upper" or "lower", the result has the extents of the tensor over the strides, rounded up: `pads` are
+    0, and the padding for that is split evenly; an odd element goes after the tensor ("upper") or before it.
     """
 
     strides: tuple[int, ...]
@@ -49,7 +49,7 @@ class Conv(Attrs):
 
 @record
 class ConvTranspose(Conv):
-    """As of the convolution that it is the transpose of, and what is added behind each spatial axis of the result."""
+    """The attributes of the transposed convolution, and the extents added after each spatial axis of the result."""
 
     output_padding: tuple[int, ...] = ()
 
@@ -60,7 +60,7 @@ def _weights(site: Site, attrs: Conv) -> TensorType:
 
 
 def weights(site: Site, attrs: Conv) -> TensorType:
-    """The second operand, once it is found to have as many axes as the first, and groups to be possible."""
+    """The type of the second operand, after a check of its rank and of the groups."""
     weight = site.tensor(1)
     if weight.rank != site.tensor(0).rank:
         raise site.mismatch("operands 0 and 1 must have as many axes")
@@ -138,7 +138,7 @@ def _with_bias(result: Array, bias: Array | None) -> Array:
 
 
 def _conv_transpose(attrs: ConvTranspose, x: Array, weight: Array, bias: Array | None = None) -> Array:
-    """The convolution of x, its elements put apart by the strides, with the windows turned around."""
+    """The convolution of x, dilated by the strides, with reversed windows."""
     axes = x.ndim - 2
     extents = [(extent - 1) * step + 1 for extent, step in zip(x.shape[2:], attrs.strides, strict=True)]
     spaced = np.zeros((*x.shape[:2], *extents), x.dtype)
@@ -156,7 +156,7 @@ def _conv_transpose(attrs: ConvTranspose, x: Array, weight: Array, bias: Array |
 
 
 def conv_given(image: Expr, stride: Steps, pad: Padding, dilation: Steps, groups: int) -> Conv:
-    """The attributes of a convolution of an image, as people write them."""
+    """The attributes of a convolution as a caller gives them."""
     axes = spatial_axes(image)
     return Conv(steps_of(stride, axes), pads_given(pad, axes), steps_of(dilation, axes), groups)
 

@@ -1,4 +1,4 @@
-"""Operators of one operand that look at one element at a time: each with its type, its value, and its formula.
+"""Elementwise operators of one operand: each with its type, its value, and its formula.
 
 To add one, add a line: what it gives, which elements it takes, its NumPy function, its formula as a kernel computes it,
 and, where it is one, the operator of ONNX.
@@ -65,7 +65,7 @@ class Gelu(Attrs):
     approximate: bool = False
 
 
-# As messages have always called them here.
+# Names for messages.
 _BITS = Elements("integers", BITS.holds)
 
 
@@ -168,7 +168,7 @@ def converted(x: Array, dtype: DType) -> Array:
     with_numbers = np.where(np.isnan(x), x.dtype.type(0), np.trunc(x))
     low, high = float(dtype.min), float(dtype.max)
     inside = np.clip(with_numbers.astype(np.float64), low, high)
-    # The greatest 64-bit integers are not floats: what is above them is put in by hand.
+    # The greatest 64-bit integers are no floats: values above them are set explicitly.
     made = np.where(inside >= high, 0, inside).astype(dtype.numpy)
     return np.where(inside >= high, dtype.numpy.type(dtype.max), made)
 

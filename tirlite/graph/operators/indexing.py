@@ -21,14 +21,14 @@ REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 @record
 class BatchDims(Attrs):
-    """How many axes both operands have in common before the indices count."""
+    """The number of leading axes that both operands share."""
 
     batch_dims: int = 0
 
 
 @record
 class Scatter(Attrs):
-    """The axis that indices count along, and what is done with the element that stands there already.
+    """The axis of the indices, and how an update is combined with the element there.
 
     `reduction` is "none" (it is replaced), "add", "mul", "max" or "min".
     """
@@ -39,7 +39,7 @@ class Scatter(Attrs):
 
 @record
 class ScatterNd(Attrs):
-    """What is done with the element that stands there already; see Scatter."""
+    """How an update is combined with the element there; see Scatter."""
 
     reduction: str = "none"
 
@@ -224,7 +224,7 @@ class Indexing(CallBuilder):
 
 @record
 class TopK(Attrs):
-    """How many elements, along which axis, and whether the greatest or the least."""
+    """The number of elements, the axis, and whether the greatest or the least ones."""
 
     count: Size
     axis: int = -1
@@ -244,9 +244,9 @@ def _topk_type(site: Site, attrs: TopK) -> TupleType:
 
 @record
 class Suppression(Attrs):
-    """What boxes are: centre and extents if `center`, else two corners; whether only some scores count.
+    """The format of boxes: centre and extents if `center`, else two corners; and whether there is a least score.
 
-    `count` is how many boxes there may be at most, of all batches and classes.
+    `count` is the most boxes of all batches and classes together.
     """
 
     count: Size
@@ -282,7 +282,7 @@ def _nonzero_type(site: Site, attrs: Count) -> TensorType:
 
 
 def _topk(attrs: TopK, x: Array) -> tuple[Array, Array]:
-    """nan counts as the first of all; equals come by index."""
+    """nan comes first; equal elements are ordered by index."""
     assert isinstance(attrs.count, int)
     axis = attrs.axis % x.ndim
     if attrs.count > x.shape[axis]:

@@ -13,13 +13,13 @@ from tirlite.graph.operators.operands import FLOATS, NUMBERS, broadcast, broadca
 from tirlite.graph.types import TensorType
 from tirlite.record import record, replace
 
-# Rows of a matrix that are turned over together, so that lines of memory are filled at once.
+# Rows of a matrix that are transposed together, so that cache lines are filled at once.
 _TOGETHER = 64
 
 
 @record
 class Sides(Attrs):
-    """Which operands of a product are seen with their last two axes exchanged."""
+    """The operands of a product that are transposed in their last two axes."""
 
     trans_a: bool = False
     trans_b: bool = False
@@ -57,7 +57,7 @@ def _matmul(attrs: Sides, a: Array, b: Array) -> Array:
 
 
 def _untransposed(value: Expr) -> tuple[Expr, bool]:
-    """What a product takes as it lies, and whether with its last two axes exchanged, as no other call is to do first.
+    """An operand seen through a transpose of its last two axes, which the product does itself, and whether it was one.
 
     The transpose of a constant is computed once in any case.
     """
@@ -104,9 +104,9 @@ def _gemm_of(node: NodeAttributes) -> Gemm:
 
 
 def as_it_lies(call: Call) -> Gemm | None:
-    """The attributes of a product of rows, where its right operand is turned over before it is called.
+    """The attributes of a product whose constant right operand is transposed beforehand.
 
-    One row takes the columns of that as they lie, in vectors of their own.
+    A single row uses the columns of the transpose as they are, as vectors.
     """
     attrs = call.attrs
     is_turned = isinstance(attrs, Gemm) and call.op.name == "gemm" and attrs.trans_b

@@ -1,4 +1,4 @@
-"""Operators that bring elements to a common scale."""
+"""Normalizations and softmax."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tirlite.record import record
 
 @record
 class Epsilon(Attrs):
-    """What is added to a variance before the root is taken."""
+    """The number added to a variance before the square root."""
 
     epsilon: float = 1e-5
 
 
 @record
 class LayerNorm(Attrs):
-    """The first of the axes that are normalised together, and what is added to the variance."""
+    """The first of the normalized axes, and the number added to the variance."""
 
     axis: int = -1
     epsilon: float = 1e-5

@@ -1,4 +1,4 @@
-"""What operators demand of operands: kinds of element types, by the names that messages give, and shapes."""
+"""Checks of operands: kinds of element types with their names in messages, and shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tirlite.sizes import Proof, Size, is_at_most, prove_eq, prove_le
 
 @record
 class Elements:
-    """Some element types, and what they are called. Each method raises GraphError for a type that is none of them."""
+    """A set of element types with a name. Each method raises GraphError for a type outside of the set."""
 
     name: str
     holds: Callable[[DType], bool]

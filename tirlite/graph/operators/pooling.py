@@ -32,7 +32,7 @@ from tirlite.sizes import Size
 
 @record
 class Pool(Attrs):
-    """The window, its steps, padding and dilations; whether a last window may reach beyond; whether padding counts.
+    """The window, its strides, padding and dilations; ceil mode; and whether padding counts.
 
     `same` is that of Conv.
     """
@@ -71,7 +71,7 @@ def _global_pool_type(site: Site, attrs: Attrs) -> TensorType:
 
 
 def _padded(attrs: Pool, x: Array, fill: Any, beyond: Any) -> Array:
-    """x with its padding of `fill`, and with `beyond` where windows of the ceil mode reach further."""
+    """x with its padding of `fill`, and with `beyond` where windows in ceil mode reach further."""
     result = np.pad(x, pairs(attrs.pads), constant_values=fill)
     if attrs.ceil_mode:
         more = [-(n - d * (k - 1) - 1) % s for n, k, s, d in _along(attrs, result)]
@@ -84,7 +84,7 @@ def _along(attrs: Pool, x: Array) -> list[tuple[int, int, int, int]]:
 
 
 def _places(attrs: Pool, x: Array) -> tuple[slice, ...]:
-    """The places that count: in ceil mode those that begin in the padding after the tensor do not."""
+    """The windows that count: in ceil mode not those that begin in the padding after the tensor."""
     starts = zip(x.shape[2:], attrs.pads, attrs.strides, strict=False)
     return tuple(
         slice(0, -(-(extent + before) // step) if attrs.ceil_mode else None) for extent, before, step in starts
@@ -142,7 +142,7 @@ def _over_space(reduction: str) -> Lowering:
 
 
 def _lowered(kernel: str) -> Lowering:
-    """A kernel for which padding is less than all there is."""
+    """A kernel in which padding is less than every element."""
     return Lowering(f"pool.{kernel}", said=("ceil_mode", "count_include_pad"))
 
 

@@ -1,4 +1,4 @@
-"""Operators between floats and small integers that stand for them, and sums of products of these."""
+"""Quantization and dequantization, and integer products and convolutions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tirlite.record import record
 
 @record
 class Quantize(Attrs):
-    """The axis that scales and zero points count along, where there are several, and the type of the result."""
+    """The axis of scales and zero points, if there are several, and the element type of the result."""
 
     dtype: DType
     axis: int = 1
@@ -35,13 +35,13 @@ class Requantize(Attrs):
 
 @record
 class Bits(Attrs):
-    """How many bits an integer has."""
+    """The number of bits of an integer."""
 
     width: int
 
 
 def _along(site: Site, attrs: Quantize) -> TensorType:
-    """The operand, once scale and zero point are found to be one number each, or one for each index of the axis."""
+    """The type of the operand, after a check that scale and zero point are scalars or vectors along the axis."""
     x = site.tensor(0)
     for number, each in enumerate(site.tensors()[1:], 1):
         if each.rank > 1:
@@ -151,7 +151,7 @@ def _add_dequantized_type(site: Site, attrs: Attrs) -> TensorType:
     return TensorType(broadcast(site, [x.shape, small.shape]), f32)
 
 
-# What dequantizes small integers where they are added: these are read, and no floats are stored.
+# Dequantizes integers as they are added, without storing floats.
 ADD_DEQUANTIZED = Op(
     "add_dequantized",
     _add_dequantized_type,
@@ -166,7 +166,7 @@ MATMUL_BYTES = Op("matmul_bytes", _matmul_bytes_type, 3, 3, lowering=Lowering("b
 
 
 def _spread(each: Array, x: Array, axis: int) -> Array:
-    """One number, or one for each index of an axis, so that it broadcasts against x."""
+    """A scalar, or a vector along an axis in a shape that broadcasts against x."""
     if each.size == 1:
         return each.reshape(())
     return each.reshape(-1, *(1,) * (x.ndim - 1 - axis % x.ndim))
@@ -211,7 +211,7 @@ def _conv_integer(attrs: Conv, x: Array, weight: Array, zero_x: Array, zero_w: A
 
 
 class Quantization(CallBuilder):
-    """Floats in steps, as small integers."""
+    """Floats as small integers."""
 
     @operator(
         _quantize_linear_type,

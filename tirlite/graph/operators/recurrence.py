@@ -19,21 +19,21 @@ from tirlite.record import record
 
 @record
 class Steps(Attrs):
-    """Whether the sequence is gone through from its end. The second of two ways always is."""
+    """Whether the sequence is processed from its end; the second of two directions always is."""
 
     reverse: bool = False
 
 
 @record
 class GruSteps(Attrs):
-    """The same; and whether the product of the state comes before its reset."""
+    """The same, and whether the state is multiplied before it is reset."""
 
     reverse: bool = False
     linear_before_reset: bool = False
 
 
 def _cell(site: Site, gates: int, states: tuple[int, ...], bias: int | None = None) -> tuple[TensorType, TensorType]:
-    """The type of the sequence of outputs and of a state, once the operands are found to fit."""
+    """The types of the outputs and of a state, after a check of the operands."""
     dtype = FLOATS.shared(site)
     sums, recurrence = site.tensor(0), site.tensor(1)
     if sums.rank != 3 or recurrence.rank != 3 or recurrence.shape[0] not in (1, 2):

@@ -23,7 +23,7 @@ k: Any = LateModule("tirlite.kernels.operators.reduce")
 
 @record
 class Reduce(Attrs):
-    """The axes that are gone through, and whether they stay with extent 1."""
+    """The reduced axes, and whether they stay with extent 1."""
 
     axes: tuple[int, ...]
     keepdims: bool = False
@@ -135,7 +135,7 @@ def _arg_of(node: NodeAttributes) -> Arg:
 
 
 class Reducer(Protocol):
-    """A method that makes one element of many along axes."""
+    """A builder method of a reduction along axes."""
 
     def __call__(self, x: Operand, axes: Axes = None, *, keepdims: bool = False) -> Call: ...
 
@@ -151,9 +151,9 @@ def _call(g: CallBuilder, name: str, x: Operand, axes: Axes, *, keepdims: bool) 
 def _reduced(
     doc: str, rule: Rule, function: Callable[..., Any], steps: Callable[[], tuple[Any, ...]]
 ) -> Member[Reducer]:
-    """A reduction: what it gives, its rule, its NumPy function, and the steps of its kernel.
+    """A reduction: its documentation, type rule, NumPy function, and the steps of its kernel.
 
-    These are what is done to each element, how two become one, where that starts, and what is done to the last.
+    The steps are a map of each element, the combination of two, the start value, and a map of the result.
     """
 
     def make(name: str) -> Callable[..., Call]:

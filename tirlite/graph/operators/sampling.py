@@ -1,4 +1,4 @@
-"""Operators that look at images between their elements."""
+"""Operators that sample images between their elements."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ PADDINGS = ("zeros", "border", "reflection")
 
 @record
 class GridSample(Attrs):
-    """How elements are made of those near a place, what stands outside, and what -1 and 1 are.
+    """The interpolation, the padding outside of the image, and the meaning of -1 and 1.
 
-    With `align_corners` these are the middles of the outermost elements, else their edges.
+    With `align_corners` these are the centres of the outermost elements, else their edges.
     """
 
     mode: str = "linear"
@@ -37,10 +37,10 @@ class GridSample(Attrs):
 
 @record
 class RoiAlign(Attrs):
-    """The bins of a region, how long a unit of its coordinates is, and how many samples along each axis a bin has.
+    """The bins of a region, the scale of its coordinates, and the number of samples of a bin along each axis.
 
-    A `ratio` of 0 takes as many as a bin has elements. With `half_pixel` elements lie half a unit after their index.
-    A bin is the mean of its samples, or the `greatest` of them.
+    A `ratio` of 0 takes as many samples as a bin has elements. With `half_pixel` elements are half a unit after their
+    index. A bin is the mean of its samples, or the `greatest` of them.
     """
 
     height: int = 1
@@ -191,7 +191,7 @@ def _beside(y: Array, axis: int, weight: Array) -> Array:
 
 @record
 class Resampling:
-    """How an axis is brought to another extent, as ONNX's Resize spells it; `region` is that of a crop, in shares.
+    """The attributes of ONNX's Resize for an axis; `region` is that of a crop, relative to the extent.
 
     With `antialias`, where there are fewer elements than before, each is made of all that it stands for. With
     `exclude_outside`, what is not there has no weight; else the outermost element stands for it.
@@ -208,7 +208,7 @@ class Resampling:
 def places(
     way: Resampling, old: int, new: int, ratio: float, region: tuple[float, float] | None = None
 ) -> Array | None:
-    """Where each index of the result lies along an axis of the operand; None for coordinates that are unknown."""
+    """The coordinate of each index of the result along an axis of the operand; None for an unknown mode."""
     at = np.arange(new, dtype=np.float64)
     if way.coordinates == "tf_crop_and_resize" and region is not None:
         start, end = region
@@ -229,7 +229,7 @@ def places(
 
 
 def neighbours(way: Resampling, place: Array, old: int, ratio: float) -> list[tuple[Array, Array]]:
-    """The indices that each place takes elements from, one after the other, with their weights."""
+    """The indices of the elements for each coordinate, with their weights."""
     if way.mode == "nearest":
         return [(np.clip(ROUNDINGS[way.rounding](place), 0, old - 1).astype(np.int64), np.ones_like(place))]
     reach, kernel = (2, _keys) if way.mode == "cubic" else (1, _tent)
