@@ -62,7 +62,7 @@ class BadGraphOut(Message):
 
 
 def in_order(function: FunctionNode, arrays: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
-    """One value for each parameter: those without a name, then those by name, as the model or as Python writes it.
+    """The values in the order of the parameters, given by position or by name, in the model's or Python's spelling.
 
     Raises CallTypeError where that leaves one out, or gives another.
     """
@@ -89,7 +89,7 @@ def in_order(function: FunctionNode, arrays: Sequence[Any], named: Mapping[str, 
 
 
 def results_given(function: FunctionNode, outputs: Sequence[str], out: Any) -> dict[str, Any]:
-    """The arrays that results are to be written to, by the names of `main`'s outputs.
+    """The arrays for results, by the names of `main`'s outputs.
 
     Raises CallTypeError where `out` has others than there are results.
     """
@@ -159,7 +159,7 @@ class CompiledGraph:
         ordered: Callable[[], Ordered | None] = lambda: None,
         grouped: Callable[[], Grouping | None] = lambda: None,
     ) -> CompiledGraph:
-        """A function whose kernel is there already; `ordered` and `grouped` find what `order` and `groups` are."""
+        """A graph with an existing kernel; `ordered` and `grouped` compute `order` and `groups`."""
         made = cls.__new__(cls)
         made.function, made.kernel, made._kept, made._extents = function, kernel, kept, extents
         made._ordered, made._grouped = ordered, grouped
@@ -320,7 +320,7 @@ class CompiledGraph:
             return [each for param, value in given for each in arrays_of(param.name, param.type, value)]
 
     def _cut(self, leaves: tuple[Array, ...]) -> tuple[Array, ...]:
-        """The tensors, with the extents that the run found: those are the last of what `main` gives."""
+        """The tensors, cut to the extents that the run found, which are the last results of `main`."""
         if not self._extents:
             return leaves
         count = len(leaves) - len(self._extents)
@@ -334,7 +334,7 @@ class CompiledGraph:
 
     @cached_property
     def _found_axes(self) -> dict[int, dict[int, int]]:
-        """For the tensors of which the run finds extents, by number: the axes of these, and which extents they are."""
+        """For each tensor with extents found by the run, by number: the axes, and the number of each extent."""
         numbers = {extent: number for number, extent in enumerate(self._extents)}
         types = [*tensors(self.function.result), *(each.tensor for each in self._kept)]
         axes = [{axis: numbers[each] for axis, each in enumerate(of.shape) if each in numbers} for of in types]
@@ -369,6 +369,6 @@ def _restored(
 
 
 def _begun(room: Array, shape: list[int]) -> Array:
-    """The first elements of an array, with this shape: a copy, where the array is more than twice as large."""
+    """The first elements of an array in this shape; a copy if the array is more than twice as large."""
     begun: Array = np.ndarray(shape, room.dtype, room)
     return begun if 2 * begun.size >= room.size else begun.copy()

@@ -1,9 +1,9 @@
-"""Splits a function at extents that a run finds and that nothing bounds: what has them is planned once they are found.
+"""Splits a function at unbounded extents that a run finds: tensors with these are planned once they are found.
 
-A value of which the most bytes are known over the dims of a call, and over what earlier segments found, is computed in
-native code; else it stands in a later segment, to which the extents are dims like any others. A branch, a loop or a
-function that finds such extents inside is a step of its own between segments. `SegmentedGraph` runs them in order, each
-with storage of its own.
+A tensor with an upper bound over the dims of a call, and over extents that earlier segments found, is computed in
+native code; others belong to a later segment, in which the extents are ordinary dims. A branch, a loop or a function
+that finds such extents inside is a step of its own between segments. `SegmentedGraph` runs them in order, each with its
+own storage.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @record(eq=False)
 class Piece:
-    """A part of a function as a function of its own: it takes values, and gives others as a tuple.
+    """A part of a function as a function of its own, whose result is a tuple of values.
 
     `told` are extents of one more operand, without elements, where the others do not tell them all, and `found` the
     extents that a run finds among them and their limits.
@@ -88,9 +88,9 @@ class Segments:
 
 
 def segments(made: Program, keep: Collection[Expr] = ()) -> Segments | None:
-    """The function of a program in parts; None where all of it is planned before a run.
+    """The function of a program in parts; None if all of it can be planned before a run.
 
-    What is to be kept is given by one of the parts, as the results are.
+    Tensors to keep are results of some part, like the results of the function.
     """
     levels = _Levels(made)
     if not levels.hosted and not any(levels.of.values()):
@@ -108,7 +108,7 @@ def segments(made: Program, keep: Collection[Expr] = ()) -> Segments | None:
 
 
 def _is_in_segments(step: Call | If) -> bool:
-    """Whether a step gives extents that nothing bounds, or runs a function that is split itself."""
+    """Whether a step has unbounded extents, or runs a function that is split itself."""
     if isinstance(step, If) or isinstance(step.op, Op):
         return bool(step.tells)
     inner = step.op.step if isinstance(step.op, LoopFunction) else step.op
@@ -116,7 +116,7 @@ def _is_in_segments(step: Call | If) -> bool:
 
 
 def _leaves(made: Program, expr: Expr) -> Iterator[Expr]:
-    """The values of tensors that one value is made of, where it is a tuple of such."""
+    """The tensors of a value: itself, or the leaves of a tuple."""
     value = made.resolved(expr)
     if isinstance(value, Tuple):
         for each in value.fields:
@@ -126,7 +126,7 @@ def _leaves(made: Program, expr: Expr) -> Iterator[Expr]:
 
 
 def _users(levels: _Levels, results: Iterable[Expr]) -> dict[Expr, int]:
-    """For each value that is used outside of its segment another number than that of its level."""
+    """For each value that is used outside of its segment a number other than that of its level."""
     found: dict[Expr, int] = dict.fromkeys(results, -1)
     for step in levels.steps:
         for operand in levels.operands(step):
@@ -136,7 +136,7 @@ def _users(levels: _Levels, results: Iterable[Expr]) -> dict[Expr, int]:
 
 
 class _Levels:
-    """The segment of each step: the first in which all that it needs is known. `hosted` ones run behind theirs."""
+    """The segment of each step: the first in which all its operands are known. `hosted` steps run after theirs."""
 
     def __init__(self, made: Program) -> None:
         self.made = made
@@ -156,12 +156,12 @@ class _Levels:
         return found
 
     def inner(self, step: Expr) -> list[Expr]:
-        """What is computed in the branches of a step."""
+        """The steps in the branches of a step."""
         blocks = self.made.branches[step] if isinstance(step, If) else ()
         return [each for block in blocks for each in self.made.within(block)]
 
     def operands(self, step: Expr) -> Iterator[Expr]:
-        """What a step, and what is computed in its branches, needs from before."""
+        """The operands of a step, and of the steps in its branches, from outside."""
         inside = self.inner(step)
         own = {step, *inside}
         for each in (step, *inside):
@@ -183,7 +183,7 @@ class _Levels:
         self.of[step] = level
 
     def _is_before(self, source: Expr) -> bool:
-        """Whether a value is there before a step, and not computed in a branch of it."""
+        """Whether a value is computed before a step, and not in one of its branches."""
         return source in self.of or isinstance(source, Var | Constant)
 
     def _after(self, value: Expr) -> int:
@@ -191,7 +191,7 @@ class _Levels:
         return self.of.get(value, 0) + (value in self.hosted)
 
     def _is_open(self, parts: Sequence[Expr], level: int) -> bool:
-        """Whether the most elements of some value are not known when a segment begins."""
+        """Whether the size of some value has no known bound when a segment begins."""
         extents = [extent for part in parts for of in tensors(part.type) for extent in of.shape]
         found = run_dims(extents)
         if not found:
@@ -227,7 +227,7 @@ def _piece(name: str, made: Program, gives: tuple[Expr, ...], inside: Sequence[E
     return Piece(function, part.outside, told, run_dims(with_limits(told)), gives)
 
 
-# A function that makes a graph anew, and what it takes.
+# A function that builds the graph again, and its arguments, for pickling.
 Again: TypeAlias = "tuple[Callable[..., CompiledGraph], tuple[object, ...]]"
 
 
@@ -324,13 +324,13 @@ class SegmentedGraph(CompiledGraph):
         return f"<SegmentedGraph {self.function.name} of {len(self.parts)} parts>"
 
 
-# Runs a function, or one step of a loop, on values for its parameters: what it returns.
+# Runs a function, or one step of a loop, on values for its parameters, and returns its result.
 Runner: TypeAlias = "Callable[[FunctionNode, Sequence[Any]], Any]"
 
 
 @record(eq=False)
 class Timetable:
-    """Segments, with when each value is used last and which extents it tells."""
+    """Segments, with the last use of each value and the extents that it determines."""
 
     segments: Segments
     extents: Mapping[Expr | Block, tuple[RunDim, ...]]
@@ -338,7 +338,7 @@ class Timetable:
 
 
 def timetable(segments: Segments) -> Timetable:
-    """The times of these segments."""
+    """The timetable of these segments."""
     last: dict[Expr, int] = {}
     for number, item in enumerate(segments.items):
         last |= dict.fromkeys(_taken(segments, item), number)
@@ -374,7 +374,7 @@ def _taken(segments: Segments, item: Piece | Choice | Nested) -> list[Expr]:
 
 
 def run_segments(table: Timetable, arrays: Sequence[Any], runner: Runner) -> dict[Expr, Any]:
-    """The values of the results, and of all else that is left. Raises KernelRunError for an extent that cannot be."""
+    """The values of the results, and of others not freed. Raises KernelRunError for an extent out of its limits."""
     function = table.segments.made.function
     given, binding = bind(function, arrays)
     run = _Run(table, runner, dict(binding))
@@ -398,7 +398,7 @@ class _Run:
         self.values: dict[Expr, Any] = {}
 
     def put(self, expr: Expr, value: Any) -> None:
-        """Notes a value, and the extents that have it."""
+        """Records a value, and the extents that it determines."""
         self.values[expr] = value
         self._find(expr)
 
@@ -429,7 +429,7 @@ class _Run:
     def _piece(self, piece: Piece) -> tuple[Any, ...]:
         values = [self._value(each) for each in piece.takes]
         if piece.told:
-            # Extents that a branch inside of this one uses are found here.
+            # These are extents that a branch inside of this one uses.
             for dim in piece.found:
                 if dim not in self.binding:
                     self._bind(dim)

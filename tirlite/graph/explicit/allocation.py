@@ -1,4 +1,4 @@
-"""Makes a function an executable in which each tensor has a storage and operators write where they are told."""
+"""Turns a function into an executable in which each tensor has a storage and operators write to given tensors."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class _Allocation:
         body.append(Branch(self.home(step.condition)[0], parts[0], parts[1]))
 
     def allocated(self, step: Call | If, name: str, body: list[Instruction]) -> tuple[str, ...]:
-        """The tensors of a step, on storages of their own or on those of the If whose result they are."""
+        """The tensors of a step, on their own storages or on those of the If whose result they are."""
         made = []
         for value, of in zip(self.values.of[step], tensors(step.type), strict=True):
             target = self.targets.get(value)
@@ -133,7 +133,7 @@ class _Allocation:
         return tuple(made)
 
     def tensor(self, value: Value, of: TensorType, name: str, body: list[Instruction]) -> str:
-        """A new tensor on the storage of a value, which is allocated here where it is not there yet."""
+        """A new tensor on the storage of a value, which is allocated here at its first use."""
         if value not in self.storages:
             self.storages[value] = self.names.unique(f"storage_{next(self.numbers)}")
             body.append(AllocStorage(self.storages[value], value.size, _ALIGN, of.dtype, value.device))

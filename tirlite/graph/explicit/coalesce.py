@@ -68,7 +68,7 @@ class StorageCoalesce:
 
 
 def coalesced(routine: Routine, plan: Plan) -> Routine:
-    """The routine with the pools of a plan as its storages."""
+    """The routine with one storage for each pool of a plan."""
     return replace(routine, body=run(_Coalescing(routine, plan).body(routine.body, Scope())))
 
 
@@ -104,7 +104,7 @@ class _Coalescing:
         return isinstance(step, AllocStorage) and step.name in self.places
 
     def regions(self, scope: Scope) -> Iterator[Instruction]:
-        """What opens the regions of a scope. Several pools of one memory stand one behind the other."""
+        """Allocates the regions of a scope. Several pools of one memory follow each other in its region."""
         for pools in self.pools.get(scope, {}).values():
             name = self.fresh()
             alloc = next(iter(pools.values())).alloc
@@ -127,7 +127,7 @@ class _Coalescing:
 
 
 def _named(name: str, size: Size) -> Generator[Instruction, None, Size]:
-    """Gives a symbolic size a name; a constant needs none."""
+    """Names a symbolic size; a constant needs no name."""
     if isinstance(size, int):
         return size
     dim = Dim(name, min=0)
@@ -165,7 +165,7 @@ def _rest(body: Body) -> Steps[Body]:
 
 
 class Scope(NamedTuple):
-    """The body of a routine, where `branch` is None, or one side of a branch: 0 is `then`, 1 is `else`."""
+    """The body of a routine if `branch` is None, else one side of a branch: 0 is `then`, 1 is `else`."""
 
     branch: Branch | None = None
     side: int = 0
@@ -173,7 +173,7 @@ class Scope(NamedTuple):
 
 @record(eq=False)
 class StorageUse:
-    """What is known of a storage: `size` is None where it is not known, or not bounded, when its scope is entered."""
+    """A storage in a plan: `size` is None if it is not known or bounded when its scope is entered."""
 
     alloc: AllocStorage
     scope: Scope
@@ -219,7 +219,7 @@ class _Walk:
         self.last: dict[str, int] = {}
         self.found: dict[str, tuple[AllocStorage, Scope, Size | None, str]] = {}
         self.scopes: dict[Scope, str] = {}
-        # What each named size is in terms of dims that have values of their own.
+        # Each named size over dims that are bound by arguments.
         self.sizes: dict[Dim, Size] = {}
         extents = (extent for param in routine.params for _, of in param.leaves for extent in of.shape)
         self.known = {dim for extent in extents for dim in atom_of(extent, Dim)}

@@ -84,7 +84,7 @@ class Frame:
 
 @record(frozen=False)
 class Run:
-    """What a run made, and the bytes of the storages that it allocated, in order.
+    """The result of a run, and the bytes of the storages that it allocated, in order.
 
     `peak` is the most bytes at one time; those of a branch, or of a routine that was invoked, are freed at its end.
     """
@@ -159,7 +159,7 @@ class _Machine:
             row.fill(0)
         goes = going.copy()
         while reached < limit and goes:
-            # Copies, as a run may give what it took.
+            # Copies, as a result may be an argument itself.
             place = int(reached)
             if rows and place >= len(rows[0]):
                 raise LoopRoom(step.routine, place + 1, len(rows[0])).error()
@@ -168,7 +168,7 @@ class _Machine:
             np.add(reached, 1, out=reached)
 
     def leave(self, body: Body, frame: Frame) -> None:
-        """Forgets the names that were given in a branch."""
+        """Removes the names defined in a branch."""
         for step in body:
             if isinstance(step, AllocStorage):
                 self.live -= frame.storages.pop(step.name).size
@@ -207,7 +207,7 @@ class _Machine:
 
 
 def _within_facts(size: Size, binding: Mapping[Dim, int]) -> dict[Dim, int]:
-    """The values of the dims of a size, where those that their facts exclude are the least that they allow."""
+    """The values of the dims of a size, raised to the least ones that their facts allow."""
     return {dim: max(binding[dim], dim.bounds.low or 0) for dim in dims_of(size)}
 
 
@@ -243,7 +243,7 @@ class NamedTwice(GraphMessage):
 
 
 def verify(routines: Sequence[Routine]) -> None:
-    """Raises GraphError where a name is used that has no value there, or where one is given a value twice."""
+    """Raises GraphError if a name is used without a value, or gets two values."""
     known: set[str] = set()
     for routine in routines:
         if routine.name in known:
@@ -253,7 +253,7 @@ def verify(routines: Sequence[Routine]) -> None:
 
 
 class _Walk:
-    """One routine. `taken` are all names so far, `scopes` what each open body has given values to."""
+    """The check of one routine. `taken` are all names so far, `scopes` the names defined by each open body."""
 
     def __init__(self, routine: Routine, routines: Iterable[str]) -> None:
         self.name = routine.name

@@ -79,7 +79,7 @@ def from_text(text: str) -> tuple[Routine, ...]:
 
 
 def _names(routine: Routine) -> dict[Dim, str]:
-    """A name of its own for each dim of a routine, as two may have the same."""
+    """A unique name for each dim of a routine, as two dims may share one."""
     sizes = [extent for param in routine.params for _, of in param.leaves for extent in of.shape]
     found = dict.fromkeys(dim for size in sizes for dim in dims_of(size))
     for step in walk(routine.body):
@@ -129,7 +129,7 @@ def _read_type(data: Any, dims: Dims) -> Type:
 
 
 def _body(body: Body, names: Names) -> list[dict[str, object]]:
-    """The instructions in a row, as JSON cannot be nested deeply: a branch has an `else` and an `end`."""
+    """The instructions as a flat list, as JSON cannot be nested deeply: a branch has an `else` and an `end`."""
     written: list[dict[str, object]] = []
     stack: list[tuple[Iterator[Instruction], str]] = [(iter(body), "")]
     while stack:

@@ -1,4 +1,4 @@
-"""Turns a function into a list of nodes: operators over registers, and the storages that their values take in a run."""
+"""Turns a function into a list of nodes, operators over registers, and defines the values and storages of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tirlite.names import UniqueNames
 
 
 class Kind(Enum):
-    """What a node does about the memory of its outputs."""
+    """How a node gets the memory of its outputs."""
 
     OUT = "out-variant"  # writes them where it is told
     COPY = "copied view"  # copies its operand into another shape
@@ -34,7 +34,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Register:
-    """A place for a value."""
+    """A variable of the node list."""
 
     name: str
     type: Type
@@ -85,7 +85,7 @@ class Graph:
     constants: tuple[tuple[Register, Constant], ...]
 
 
-# The kind of node that a call of an operator is.
+# The kind of node for each operator.
 KindOf: TypeAlias = Callable[[Call], Kind]
 
 
@@ -172,12 +172,12 @@ class _Maker:
 
 
 def _has_parts(expr: Expr) -> bool:
-    """Whether it is a call of an operator with several results."""
+    """Whether it is an operator call with several results."""
     return isinstance(expr, Call) and isinstance(expr.op, Op) and isinstance(expr.type, TupleType)
 
 
 def _captured(blocks: list[NodeList]) -> Iterator[Register]:
-    """What lists use that they do not make."""
+    """The registers that lists use and do not define."""
     for block in blocks:
         inside = {output for node in block.nodes for output in node.outputs}
         used = [*(each for node in block.nodes for each in node.inputs), *block.results]
@@ -186,13 +186,13 @@ def _captured(blocks: list[NodeList]) -> Iterator[Register]:
 
 ALIGN = 64
 Value: TypeAlias = "Tensor | tuple[Value, ...]"
-# What callers give and get.
+# Arguments and results of callers.
 Arrays: TypeAlias = "Array | tuple[Arrays, ...]"
 
 
 @dataclass(slots=True, eq=False)
 class Storage:
-    """Bytes that one or several tensors lie on. It is told from others by identity, whatever bytes it has."""
+    """The memory of one or several tensors; storages are compared by identity."""
 
     memory: Array | None = None
 
@@ -204,7 +204,7 @@ class Storage:
 
 @dataclass(slots=True, eq=False)
 class Tensor:
-    """A value of a run: a storage, and the array that lies at its begin."""
+    """A value of a run: a storage, and the array at its beginning."""
 
     dtype: DType
     storage: Storage
@@ -212,12 +212,12 @@ class Tensor:
 
     @classmethod
     def empty(cls, dtype: DType, storage: Storage | None = None) -> Tensor:
-        """A tensor without elements, on a storage of its own where none is given."""
+        """A tensor without elements, on a new storage if none is given."""
         return cls(dtype, storage or Storage(), np.empty(0, dtype.stored))
 
     @classmethod
     def of(cls, array: Array, dtype: DType) -> Tensor:
-        """The tensor that an array is."""
+        """The tensor of an array."""
         return cls(dtype, Storage(_bytes_of(array)), array)
 
     @property
@@ -225,30 +225,30 @@ class Tensor:
         return self.array.nbytes
 
     def resize(self, shape: tuple[int, ...]) -> None:
-        """Makes it an array of this shape, whose elements are undefined; a storage too small gets new bytes."""
+        """Gives it an array of this shape with undefined elements; a storage that is too small grows."""
         size = prod(shape) * self.dtype.bytes
         if self.storage.memory is None or self.storage.size < size:
             self.storage.memory = aligned(size, ALIGN)
         self.array = self.storage.memory[:size].view(self.dtype.stored).reshape(shape)
 
     def reset(self, storage: Storage) -> None:
-        """Makes it a tensor without elements on a storage."""
+        """Removes its elements, and puts it on a storage."""
         self.storage = storage
         self.array = np.empty(0, self.dtype.stored)
 
     def assign(self, array: Array) -> None:
-        """Makes it another array, on a storage that no other tensor has."""
+        """Gives it another array, on a new storage."""
         self.storage = Storage(_bytes_of(array))
         self.array = array
 
     def share(self, other: Tensor) -> None:
-        """Makes it the array of another tensor, on the storage of that one."""
+        """Lets it share the array and storage of another tensor."""
         self.storage = other.storage
         self.array = other.array
 
 
 def span(array: Array) -> tuple[int, int]:
-    """The addresses of the first byte of a contiguous array, and behind its last one."""
+    """The addresses of a contiguous array's first byte and of its end."""
     start = array.ctypes.data
     return start, start + array.nbytes
 
@@ -259,7 +259,7 @@ def _bytes_of(array: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """One of the values of a tuple, which goes on belonging to the tuple: no reference of its own is held."""
+    """One of the values of a tuple, which the tuple still owns."""
 
     owner: Register
     index: int
@@ -267,12 +267,12 @@ class Borrowed:
 
 @dataclass(slots=True)
 class Frame:
-    """What each register holds."""
+    """The values of the registers."""
 
     held: dict[Register, Value | Borrowed] = field(default_factory=dict)
 
     def value(self, register: Register) -> Value:
-        """The value itself, with a borrowed one made one's own."""
+        """The value, or the tensor of a borrowed one."""
         path = []
         found = self.held[register]
         while isinstance(found, Borrowed):
@@ -289,7 +289,7 @@ class Frame:
         return found
 
     def result(self, result: Result) -> Value:
-        """A result, on its own: what later becomes of the tensors in it does not change it."""
+        """A result that later changes to its tensors do not affect."""
         kept: Value = mapped_leaves(replace, mapped_leaves(self.value, result))
         return kept
 

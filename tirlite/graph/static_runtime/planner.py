@@ -31,7 +31,7 @@ from tirlite.sizes import round_up
 
 
 class MemoryPlanner:
-    """Who gives memory to the managed values of a node list.
+    """Allocates the managed values of a node list.
 
     In the first run every one has ordinary memory. At the end of each run the sizes take the maximum seen so far; from
     the second run on there is one buffer, in which group k begins where the aligned sizes of those before end.
@@ -184,7 +184,7 @@ _WRITES = (Kind.OUT, Kind.COPY)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranges:
-    """The values that a node list makes, by who cares for their memory, each in the order of nodes.
+    """The values of a node list by who manages their memory, in the order of nodes.
 
     `managed` are given memory by the planner; `outputs` too, where outputs are managed. `scalars` and `unmanaged` have
     memory of their own, `borrowed` ones belong to another value; results are in none of these. `live` says for each
@@ -201,7 +201,7 @@ class Ranges:
 
 
 def roots_of(graph: Graph) -> Roots:
-    """The aliases of all registers, those in branches too."""
+    """The aliases of all registers, including those in branches."""
     roots: dict[Register, frozenset[Register]] = {}
     for register in (*graph.params, *(register for register, _ in graph.constants)):
         roots[register] = frozenset((register,))
@@ -238,7 +238,7 @@ def _union(roots: Roots, registers: Iterable[Register]) -> frozenset[Register]:
 
 
 def ranges_of(block: NodeList, roots: Roots, *, manage_outputs: bool) -> Ranges:
-    """What is known of the values of one list. With `manage_outputs`, results that a node writes are outputs."""
+    """The ranges of one node list. With `manage_outputs`, results that a node writes are outputs."""
     results = frozenset(block.results)
     escaping = _union(roots, block.results)
     managed: list[Register] = []
@@ -266,7 +266,7 @@ def ranges_of(block: NodeList, roots: Roots, *, manage_outputs: bool) -> Ranges:
 
 
 def _live(nodes: Iterable[Node], roots: Roots, managed: Iterable[Register]) -> dict[Register, tuple[int, int]]:
-    """From the node that makes a value to the last one that uses it or an alias, as half-open intervals."""
+    """The half-open interval of each value from the node that defines it to the last use of it or an alias."""
     wanted = frozenset(managed)
     born: dict[Register, int] = {}
     last: dict[Register, int] = {}
