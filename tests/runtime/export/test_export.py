@@ -178,6 +178,10 @@ def test_weights_may_be_a_file_that_the_caller_maps(tmp_path: Path) -> None:
     addresses = [ctypes.c_void_p(each) for each in (x.ctypes.data, y.ctypes.data)]
     assert library.net(None, *addresses, ctypes.c_int64(2), ctypes.c_void_p(mapped), ctypes.c_void_p(there)) == 0
     np.testing.assert_array_equal(y, net(x))
+    library.net_message.restype = ctypes.c_char_p
+    for elsewhere in (None, mapped + 4):
+        status = library.net(None, *addresses, ctypes.c_int64(2), ctypes.c_void_p(elsewhere), ctypes.c_void_p(there))
+        assert library.net_message(status) == b"the weights are missing, or not aligned"
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")

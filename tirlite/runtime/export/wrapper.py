@@ -17,15 +17,17 @@ from tirlite.runtime.signature import Signature
 from tirlite.target.convention import FORK_JOIN, GIVE, MOST_PARAMETERS, TAKE
 
 ABI = 1
-BAD_SIZE, BAD_CONTEXT, NO_ARENA = -1, -2, -3
+BAD_SIZE, BAD_CONTEXT, NO_ARENA, NO_WEIGHTS = -1, -2, -3, -4
 _OWN = {
     0: "done",
     BAD_SIZE: "a size is against what the function demands of it, or too large",
     BAD_CONTEXT: "the context was made for another version of the interface",
     NO_ARENA: "the arena is missing, or not aligned",
+    NO_WEIGHTS: "the weights are missing, or not aligned",
 }
 _KINDS = {"P": "ptr", "b": "i8", "h": "i16", "i": "i32", "q": "i64", "f": "float", "d": "double"}
 _LARGEST = (1 << 47) - 1  # the largest dim
+WEIGHTS_ALIGN = 64  # of the address of constants, and of each array among them
 
 _MEMORY = """
 @tirlite.top = internal thread_local global ptr null
@@ -183,7 +185,8 @@ def _entry(name: str, signature: Signature, lowered: Lowered, weights: Weights |
     if has_arena:
         taken.append("ptr %arena")
     lines += ["  br label %sizes", *_sizes_checked(signature, f"ret i32 {BAD_SIZE}", "context"), *_CONTEXT_CHECKED]
-    lines += _arena_checked(lowered.alignment) if has_arena else []
+    lines += _address_checked("arena", lowered.alignment, NO_ARENA) if has_arena else []
+    lines += _address_checked("weights", WEIGHTS_ALIGN, NO_WEIGHTS) if "ptr %weights" in taken else []
     if not lowered.workspace.is_empty:
         lines.append(f"  %workspace = getelementptr i8, ptr %arena, i64 {need}")
         operands.append("ptr %workspace")
@@ -225,17 +228,17 @@ _CONTEXT_CHECKED = (
 )
 
 
-def _arena_checked(alignment: int) -> list[str]:
+def _address_checked(name: str, alignment: int, status: int) -> list[str]:
     return [
-        "  %arena.at = ptrtoint ptr %arena to i64",
-        f"  %low = and i64 %arena.at, {alignment - 1}",
-        "  %missing = icmp eq ptr %arena, null",
-        "  %odd = icmp ne i64 %low, 0",
-        "  %unfit = or i1 %missing, %odd",
-        "  br i1 %unfit, label %no.arena, label %run",
-        "no.arena:",
-        f"  ret i32 {NO_ARENA}",
-        "run:",
+        f"  %{name}.at = ptrtoint ptr %{name} to i64",
+        f"  %{name}.low = and i64 %{name}.at, {alignment - 1}",
+        f"  %{name}.missing = icmp eq ptr %{name}, null",
+        f"  %{name}.odd = icmp ne i64 %{name}.low, 0",
+        f"  %{name}.unfit = or i1 %{name}.missing, %{name}.odd",
+        f"  br i1 %{name}.unfit, label %no.{name}, label %with.{name}",
+        f"no.{name}:",
+        f"  ret i32 {status}",
+        f"with.{name}:",
     ]
 
 

@@ -18,7 +18,17 @@ from tirlite.ir import Buffer, TypeCode, Var
 from tirlite.ir.assertion import filled
 from tirlite.ir.printer import text as printed
 from tirlite.record import record
-from tirlite.runtime.export.wrapper import ABI, BAD_CONTEXT, BAD_SIZE, NO_ARENA, Weights, arena_need, wrapper_text
+from tirlite.runtime.export.wrapper import (
+    ABI,
+    BAD_CONTEXT,
+    BAD_SIZE,
+    NO_ARENA,
+    NO_WEIGHTS,
+    WEIGHTS_ALIGN,
+    Weights,
+    arena_need,
+    wrapper_text,
+)
 from tirlite.runtime.signature import Signature
 from tirlite.runtime.signature_text import kind_text
 from tirlite.show import shown
@@ -52,7 +62,8 @@ enum {{
   TIRLITE_DONE = 0,
   TIRLITE_BAD_SIZE = {BAD_SIZE},
   TIRLITE_BAD_CONTEXT = {BAD_CONTEXT},
-  TIRLITE_NO_ARENA = {NO_ARENA}
+  TIRLITE_NO_ARENA = {NO_ARENA},
+  TIRLITE_NO_WEIGHTS = {NO_WEIGHTS}
 }};
 #elif TIRLITE_ABI != {ABI}
 #error "this header goes with version {ABI} of the interface"
@@ -115,7 +126,7 @@ def _numbers(made: Exported) -> list[str]:
     ]
     if made.weight_bytes >= 0:
         lines += [
-            f"/* The constants: the file {made.name}.weights, at an address that is a multiple of 64. */",
+            f"/* The constants: the file {made.name}.weights, at an address that is a multiple of {WEIGHTS_ALIGN}. */",
             f"#define {name}_WEIGHT_BYTES {made.weight_bytes}",
         ]
     if made.has_arena:
@@ -220,9 +231,6 @@ def _names_in_c(names: Iterable[str]) -> dict[str, str]:
             plain += "_"
         found[name] = plain
     return found
-
-
-_LINE = 64  # the alignment of constants
 
 
 class NotExportable(Message):
@@ -358,7 +366,7 @@ def _write_weights(path: Path, constants: Mapping[str, Array]) -> dict[str, int]
     offsets = {}
     with path.open("wb") as file:
         for name, array in constants.items():
-            file.write(bytes(-file.tell() % _LINE))
+            file.write(bytes(-file.tell() % WEIGHTS_ALIGN))
             offsets[name] = file.tell()
             file.write(array.data)
     return offsets
