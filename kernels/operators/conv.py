@@ -1,10 +1,10 @@
 """Convolutions over any number of spatial axes, with groups, strides, dilations and padding, and their transposes.
 
-Where the window is a single element they are products of matrices, of the channels as they lie. Each phase of a
-transpose is a convolution of its own. Where the window is a multiple of the step along each axis, the places of each
-phase have as many taps, over neighbours in the image. So one nest does for all phases: it goes over lines as other
-convolutions do, and stores places apart. Others of one axis or two are products, which are added up where windows
-overlap (see `overlap`).
+With a window of a single element they are matrix products of the channels in place. Each phase of a transposed
+convolution is a convolution of its own. If the window is a multiple of the stride along each axis, all phases have
+equally many taps, over neighbours in the image. So one nest serves all phases: it goes over lines as other convolutions
+do, and stores with a stride. Others of one or two axes are products, which are added where windows overlap (see
+`overlap`).
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ _PICKED, _COPIED = 1024, 1 << 17
 
 
 def _are_few(places: Extent, channels: Extent) -> bool:
-    """Whether that pays: for sums over several channels, at few places, in a small copy."""
+    """Whether a copy pays: for sums over several channels, few places, and a small copy."""
     if not isinstance(places, int) or not isinstance(channels, int) or channels == 1:
         return False
     return places < _PICKED and (4 * places < _PICKED or channels * places <= _COPIED)
 
 
 def _pointwise(types: Types, window: Window, groups: int) -> PrimFunc:
-    """Where the window is a single element."""
+    """The convolution by a window of a single element."""
     X, W, B, _ = types
     outputs, planes = extents(W)[0] // groups, extents(X)[0] * groups
     weights = groups, outputs, extents(W)[1]
@@ -110,12 +110,12 @@ def _pointwise(types: Types, window: Window, groups: int) -> PrimFunc:
     return with_bias("conv", types, (groups, outputs), sweep)
 
 
-# Sums over phases pay for no more terms than this many, and for this many outputs.
+# Sums over phases pay for at most this many terms, and at least this many outputs.
 _FEW_TERMS, _LEAST_OUTPUTS = 16, 4
 
 
 def has_like_phases(window: Window) -> bool:
-    """Whether all phases have as many taps over neighbours, along one axis or two of known extents."""
+    """Whether all phases have equally many taps over neighbours, along one or two axes of known extents."""
     every = (*window.inputs, *window.places, *window.size, *window.before)
     known = all(isinstance(each, int) for each in every) and all(window.places)
     alike = all(
@@ -125,9 +125,9 @@ def has_like_phases(window: Window) -> bool:
 
 
 def _pays(window: Window, taken: Extent, outputs: Extent) -> bool:
-    """Whether sums over phases take less time than parts for each tap, which take a while to add up.
+    """Whether sums over phases are faster than products for each tap, which must be added.
 
-    What is summed up beyond the image is lost, and so is what is held for few outputs.
+    Sums beyond the image are wasted, and so are copies for few outputs.
     """
     places, inside = product(window.places), product((*window.inputs, *window.strides))
     if not isinstance(taken, int) or not isinstance(outputs, int):
@@ -151,7 +151,7 @@ def transposed(types: Types, window: Window, groups: int) -> PrimFunc:
 
 
 def _of_phase(window: Window) -> Window:
-    """What a phase looks at: places that lie `strides` apart, as neighbours, from where its taps begin."""
+    """The window of a phase: places with a stride become neighbours, from the first tap on."""
     steps = [*zip(window.places, window.size, window.strides, strict=True)]
     return Window(
         window.inputs,
@@ -217,7 +217,7 @@ def _sweep(
 
 
 def _left(most: int, count: int, step: int) -> Inline:
-    """`left(first, phase)`: how many of at most this many places of a phase are left of all."""
+    """`left(first, phase)`: how many places of a phase remain from `first` on, at most this many."""
     known = left_of(most, count // step)
 
     @tl.inline
@@ -253,7 +253,7 @@ class Axis(NamedTuple):
     by: int = 1
 
     def under(self, q: Expr, t: Expr) -> tuple[Expr, list[Expr]]:
-        """The index of the element, and what must hold for there to be one."""
+        """The index of the element, and the conditions under which it exists."""
         at, holds = q * self.stride + self.offset + t * self.dilation, list[Expr]()
         if self.by > 1:
             at, holds = at // self.by, [EQ(at % self.by, as_expr(0))]
@@ -269,7 +269,7 @@ def axes_under(window: Window) -> tuple[Axis, ...]:
 
 
 def phases_from(window: Window) -> Iterator[tuple[Axis, ...]]:
-    """The axes of the transpose of a convolution, for each of its phases; as one where these are not known, or many."""
+    """The axes of a transposed convolution for each of its phases; for all at once if these are unknown or many."""
     if prod(window.strides) > _MOST_PHASES or any(
         stride > 1 and not (isinstance(before, int) and isinstance(size, int))
         for _, _, size, stride, before, _ in zip(*window, strict=True)
@@ -316,7 +316,7 @@ def windowed(name: str, types: Types, phases: Sequence[Sequence[Axis]], groups: 
     biases = None if bias is None else seen(b, bias, (groups, outputs))
     with b.attr(AttrKey.ALLOW, None, (Permission.CONTRACT,)):
         for axes in phases:
-            # Places of a phase lie apart, so rows of them are not one after the other.
+            # Places of a phase have a stride, so their rows are not contiguous.
             counts = [axis.count for axis in axes]
             box = counts if len(phases) > 1 else [product(counts)]
             with nest(b, (batches, groups, outputs, *box), serial=True) as (n, g, o, *at):
@@ -341,7 +341,7 @@ def _sum(
     *,
     transposed: bool,
 ) -> Expr:
-    """What an element of the result is a sum of, put into a scalar of its own."""
+    """The sum of an element of the result, in a scalar."""
     (n, g, o), kind = element, computed_in(x.dtype)
     total = b.alloc("total", TensorType(kind, ()), scope="local")
     b.store(total, (), 0)
@@ -359,7 +359,7 @@ def _sum(
 
 
 def _coordinates(axes: Sequence[Axis], place: Expr) -> list[Expr]:
-    """The place along each axis, of one that counts row by row."""
+    """The place along each axis for a row-major number."""
     found: list[Expr] = []
     for k, axis in enumerate(axes):
         own = place if k == len(axes) - 1 else place // product([each.count for each in axes[k + 1 :]])

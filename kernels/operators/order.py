@@ -1,4 +1,4 @@
-"""What depends on the order of elements along an axis: extremes, the first few, sums, nonzeros, sorted rows."""
+"""Operators that depend on the order of elements along an axis: argmax, topk, cumsum, nonzero, sorted rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _extreme(name: str, X: TensorType, Y: TensorType, axis: int, last: bool, com
     outer, length, inner = around(X, axis)
     kind = tl.u8 if X.dtype.is_bool else computed_in(X.dtype)
     before, best, is_row = comes_before(kind, compare), tl.argmax if name == "argmax" else tl.argmin, is_one(inner)
-    # Of an index of as few bits as do, vectors hold more.
+    # The fewer bits an index has, the more a vector holds.
     index = tl.i64 if is_row or not isinstance(length, int) or length >= 1 << 31 else tl.i32
     seen_as = X.dtype[(outer, length) if is_row else (outer, length, inner)]
 
@@ -112,7 +112,7 @@ def topk(X: TensorType, V: TensorType, I: TensorType, *, axis: int = -1, largest
         best = tl.view(values, values.dtype[outer, count, inner])
         places = tl.view(indices, indices.dtype[outer, count, inner])
         assert count <= length, f"{count} elements are asked for along an axis of {length}"
-        # Of no elements there is no last one.
+        # Without elements there is no last one.
         for piece in tl.parallel(outer * inner if count > 0 else 0):
             i = piece // inner
             q = piece % inner
@@ -202,7 +202,7 @@ def nonzero(X: TensorType, Y: TensorType) -> PrimFunc:
 
 
 def sinking(is_above: Inline) -> Inline:
-    """Makes what moves the index at a place down, until it is above both that hang below it.
+    """Makes a function that sifts the index at a place down a heap, until it is above both of its children.
 
     The heap is the first `count` elements of heap[i, :, q]; `is_above(keys, row, q, a, b)` compares two of them, which
     are indices, by what stands at these in keys[row, :, q].
@@ -301,7 +301,7 @@ def _differing(kind: DType, width: Extent) -> Inline:
 
 
 def _before(kind: DType) -> Inline:
-    """Whether an element is strictly less than another one, nan greater than all numbers."""
+    """Whether an element is less than another one, with nan greater than all numbers."""
 
     @tl.inline
     def is_before(a, b):

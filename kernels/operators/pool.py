@@ -92,11 +92,11 @@ def _joining(window: Window, kind: DType, least: float, width: Extent, join: Inl
                         total = join(total, under(x, t, i, r, start + v))
                 held[k, v] = total
         else:
-            # What lies inside is written by the same vectors each time: none is read out of two that were just written.
+            # The inside is written by the same vectors each time: none is read from two that were just written.
             for v in range(low, high):
                 held[k, v] = kind(least)
             for r in range(rows):
-                # No row is after the last; the bound says so where that is not seen.
+                # The bound shows that no row is after the last one.
                 line = min(row(i, r, tl.static(axes)), lines - 1)
                 if line >= 0:
                     for v in range(low, high):
@@ -151,7 +151,7 @@ def _share_of(kind: DType, taps: Extent) -> Inline:
 
 
 def _is_full(window: Window, pads: tuple[int, ...] | None) -> bool:
-    """Whether all taps count everywhere, as far as extents are known."""
+    """Whether all taps are inside everywhere, as far as extents are known."""
     ends = pads[len(window.size) :] if pads else [0] * len(window.size)
     return all(
         isinstance(inputs, int)

@@ -97,7 +97,7 @@ def logarithm(value, count):
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What is done to each element, how two become one, where that starts, and what is done to the last."""
+    """The steps of a reduction: a map of each element, the combination of two, the start value, a map of the result."""
 
     prepare: Inline
     join: Inline
@@ -124,7 +124,7 @@ def reduce(
 
 
 def _groups(shape: tuple[Extent, ...], axes: tuple[int, ...]) -> tuple[Axis, ...]:
-    """The axes of the operand, neighbours of one kind joined; present in the second are those that stay."""
+    """The axes of the operand, with neighbours of one kind joined; the second operand has those that stay."""
     reduced = {axis % len(shape) for axis in axes}
     kept = tuple(1 if axis in reduced else extent for axis, extent in enumerate(shape))
     groups = broadcast((shape, kept), shape)
@@ -132,7 +132,7 @@ def _groups(shape: tuple[Extent, ...], axes: tuple[int, ...]) -> tuple[Axis, ...
 
 
 def _parts(groups: tuple[Axis, ...]) -> tuple[Extent, Extent, Inline, Inline]:
-    """How many results the axes have, how many rows each, and where their rows are: the sum of two numbers."""
+    """The number of results, the rows of each, and where the rows are: the sum of two offsets."""
     stays = [axis.present[1] for axis in groups]
     results = product(axis.extent for axis in groups if axis.present[1])
     rows = product(axis.extent for axis in groups if not axis.present[1])
@@ -142,7 +142,7 @@ def _parts(groups: tuple[Axis, ...]) -> tuple[Extent, Extent, Inline, Inline]:
 def _along_rows(
     X: TensorType, Y: TensorType, kind: DType, groups: tuple[Axis, ...], chosen: Reduction, count: Extent
 ) -> PrimFunc:
-    """Where the last axis is reduced: rows become numbers, and those of several rows one."""
+    """A reduction of the last axis: rows become numbers, and those of several rows are combined."""
     length = groups[-1].extent
     results, rows, outer, inner = _parts(groups[:-1])
     of_row = row_total(kind, chosen.prepare, chosen.join, chosen.start)
@@ -165,7 +165,7 @@ def _along_rows(
 def _along_columns(
     X: TensorType, Y: TensorType, kind: DType, groups: tuple[Axis, ...], chosen: Reduction, count: Extent
 ) -> PrimFunc:
-    """Where the last axis stays: whole rows are joined, a block of columns at a time."""
+    """A reduction that keeps the last axis: whole rows are combined, a block of columns at a time."""
     width = groups[-1].extent
     results, rows, outer, inner = _parts(groups[:-1])
     prepare, join, end, start = chosen.prepare, chosen.join, chosen.end, chosen.start

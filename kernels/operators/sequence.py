@@ -25,7 +25,7 @@ _ROWS = 4
 # Sequences of a batch that go together, and those of which the states fill registers beside such rows.
 _BLOCK, _PAIR = 4, 2
 _FEW_COLUMNS = 128  # LLVM writes out loops over no more of them, and fills registers by itself
-# From this many products in a step on gates go to workers: some microseconds.
+# From this many products in a step on, some microseconds, gates are shared among workers.
 _SHARED = 1 << 17
 
 
@@ -46,7 +46,7 @@ def _loops(ways: Extent, width: Extent, gates: int) -> tuple[object, object]:
 
 
 def _place(*, reverse: bool) -> Inline:
-    """`place(step, way, time)`: where a step of a way is in a sequence of this many."""
+    """`place(step, way, time)`: the position of a step of a direction in a sequence of this length."""
 
     @tl.inline
     def place(step, way, time):
@@ -59,7 +59,7 @@ def _place(*, reverse: bool) -> Inline:
 
 
 def _blocks(batches: Extent) -> tuple[int, int]:
-    """How many blocks of sequences go together, and how many others do, if any: of unknown numbers each goes alone."""
+    """The number of blocks of sequences, and of the others; for an unknown number each sequence is processed alone."""
     return divmod(batches, _BLOCK) if isinstance(batches, int) else (0, 1)
 
 
@@ -73,7 +73,7 @@ def _running(
     """
     kind, (time, batches, _), (ways, _, width) = computed_in(G.dtype), extents(G), extents(H)
     (blocks, rest), place = _blocks(batches), _place(reverse=reverse)
-    # The last gate of three waits for the others, and one alone is not shared.
+    # The last of three gates waits for the others, and a single one is not shared.
     over_ways, over_gates = _loops(ways, width, gates // 2 * 2)
     together, alone = step_by(range), step_by(over_gates)
     of_weights = R if len(extents(R)) > 3 else R.dtype[ways, width, gates, width]

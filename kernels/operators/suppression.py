@@ -23,10 +23,10 @@ def non_max_suppression(
     center: bool = False,
     scored: bool = True,
 ) -> PrimFunc:
-    """Of each class the boxes, from the best to the worst, that overlap none before them, and how many these are.
+    """For each class the boxes, from the best to the worst, that overlap none before them, and their number.
 
-    Rows of the result are [batch, class, box]; those after the last one are left as they are. The best of those that
-    are left stands in front of a heap.
+    Rows of the result are [batch, class, box]; those after the last one are not written. The best of the remaining
+    boxes is the root of a heap.
     """
     batches, classes, number = extents(S)
     overlaps = _overlapping(_corner(center, is_low=True), _corner(center, is_low=False))
@@ -67,7 +67,7 @@ def non_max_suppression(
 
 
 def _coming_first(number: Extent) -> Inline:
-    """Whether the first of two boxes has the better score, or the same one and the lesser index."""
+    """Whether the first of two boxes has the better score, or the same score and the lesser index."""
     better = comes_before(tl.f32, above)
 
     @tl.inline
@@ -96,7 +96,7 @@ def _corner(center: bool, *, is_low: bool) -> Inline:
 
 
 def _overlapping(low: Inline, high: Inline) -> Inline:
-    """Whether what two boxes have in common is more than a part of what they cover together."""
+    """Whether the intersection of two boxes is more than a share of their union."""
 
     @tl.inline
     def shared(boxes, b, i, j, q):

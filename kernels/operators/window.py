@@ -1,8 +1,8 @@
 """The geometry of moving windows, and functions that find the elements under them.
 
-Where a pool is to tell where its elements lie, its window moves over any number of spatial axes. For a run of
-neighbouring places of the result, a table tells for each tap of the window where the element lies in its channel, or -1
-for the padding. It is made once, and serves all channels.
+For a pool with indices, whose window moves over any number of spatial axes, a table holds for neighbouring places of
+the result and each tap of the window the index of the element in its channel, or -1 for the padding. It is computed
+once for all channels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tirlite.kernels.operators.shapes import Extent, is_same, product
 
 
 class Moves(TypedDict):
-    """Attributes of operators: steps, padding before each axis and then after each, distances between taps."""
+    """Attributes of operators: strides, padding before each axis and then after each, and dilations."""
 
     strides: tuple[int, ...]
     pads: tuple[Extent, ...]
@@ -24,7 +24,7 @@ class Moves(TypedDict):
 
 
 class Window(NamedTuple):
-    """For each spatial axis: the extents of input and result, of the window, its steps, padding before, dilation."""
+    """For each spatial axis: the extents of input, result and window, the stride, the padding before, the dilation."""
 
     inputs: tuple[Extent, ...]
     places: tuple[Extent, ...]
@@ -55,13 +55,13 @@ class Window(NamedTuple):
 
     @property
     def phases(self) -> tuple[int, ...]:
-        """Along each axis, how many elements in a row lie under some tap; no more than the windows are apart."""
+        """Along each axis, the number of phases, modulo the stride, that taps fall on."""
         axes = zip(self.size, self.strides, self.dilations, strict=True)
         return tuple(min(step, (size - 1) * gap + 1) if isinstance(size, int) else step for size, step, gap in axes)
 
     @property
     def is_point(self) -> bool:
-        """Whether each place of the result has one element under it: that at the same place."""
+        """Whether the window is a single element without stride or padding."""
         return all(
             isinstance(each, int) and each == usual
             for given, usual in ((self.size, 1), (self.strides, 1), (self.before, 0))
@@ -70,7 +70,7 @@ class Window(NamedTuple):
 
 
 def leaves_out(window: Window, pads: Sequence[Extent]) -> bool:
-    """Whether windows of two axes see a single element each, none of them beyond the ends."""
+    """Whether windows of two axes are single elements, without padding."""
     return len(window.size) == 2 and all(isinstance(pad, int) and not pad for pad in pads) and product(window.size) == 1
 
 
@@ -107,7 +107,7 @@ def row_under(window: Window) -> Inline:
 
 
 def picking(window: Window) -> Inline:
-    """`pick(picked, images, t)`: the elements that windows of a single one see in image t, side by side."""
+    """`pick(picked, images, t)`: copies the elements of image t that windows of a single element see."""
     (height, width), (rows, columns), (row_step, step) = window.inputs, window.places, window.strides
 
     @tl.inline

@@ -1,9 +1,9 @@
-"""Convolutions with windows of 3 x 3 in steps of one by fewer products: Winograd's F(2 x 2, 3 x 3).
+"""Convolutions with windows of 3 x 3 and stride 1 by fewer products: Winograd's F(2 x 2, 3 x 3).
 
-Four results, a tile of 2 x 2, are made of 16 elements of the image by 16 products instead of 36. The elements under a
-tile are added up to 16 terms, those of a channel, and so are the weights, once for all calls; for each of the 16 the
-sum over channels of their products is a product of matrices; these sums are added up to the results. Source: Lavin and
-Gray, Fast Algorithms for Convolutional Neural Networks, 2016. Sums are of other terms than those of the definition.
+A tile of 2 x 2 results takes 16 products for 16 elements of the image, instead of 36. The elements under a tile are
+transformed to 16 terms for each channel, and so are the weights, once for all calls; for each of the 16 terms the sum
+over channels is a matrix product; these sums are transformed to the results. Source: Lavin and Gray, Fast Algorithms
+for Convolutional Neural Networks, 2016. Sums have other terms than in the definition, and so other roundings.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Tiles(NamedTuple):
         return cls(1, wide, -(-rows // -(-rows // lines)) if rows else lines)
 
     def cost(self, rows: int, channels: int) -> float:
-        """How long their products take, beside those of all rows alone: what goes beyond the last is made in vain."""
+        """The relative time of their products: more than 1 for wasted rows and data beyond the caches."""
         if self.lines:
             return _IN_VAIN * (1 + _FETCHED / (self.lines * self.columns))
         terms = TERMS * channels * self.lanes
@@ -78,18 +78,18 @@ class Tiles(NamedTuple):
         return computed * (1 + _FETCHED / self.lanes) + beyond / 8
 
     def time(self, rows: int, channels: int) -> float:
-        """The same where a half of a vector takes as long as a whole one."""
+        """The same if half a vector takes as long as a whole one."""
         return self.cost(rows, channels) * -(-self.lanes // _LANES) * _LANES / self.lanes
 
     @property
     def lanes(self) -> int:
-        """The line, by whole vectors; one more where others follow."""
+        """The length of the line, in whole vectors; one more if others follow."""
         beyond = _FEW_LANES if self.lines else 0
         return -(-(self.rows * (self.columns + 1) - 1) // _FEW_LANES) * _FEW_LANES + beyond
 
     @property
     def apart(self) -> int:
-        """How far those of one channel lie from those of the next: such that their sets in a cache differ."""
+        """The distance between channels, such that they map to different sets of a cache."""
         return (-(-(self.lanes + self.columns * max(0, self.lines - 1)) // _LANES) | 1) * _LANES
 
     @property
@@ -99,12 +99,12 @@ class Tiles(NamedTuple):
 
 
 def _are_enough(pieces: int) -> bool:
-    """Whether pieces go to workers whole: two are as even as many, and what one worker makes stays in its cache."""
+    """Whether each piece goes to one worker as a whole: two are as even as many, and its data stay in one cache."""
     return pieces == _PAIR or pieces >= _PIECES
 
 
 def pays(taken: int, outputs: int, places: tuple[Extent, Extent]) -> bool:
-    """Whether this takes less time than sums over all that is under the windows."""
+    """Whether this is faster than the direct convolution."""
     if 0 in (taken, outputs, *places):
         return False
     # What is not known is even.
