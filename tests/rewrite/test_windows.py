@@ -111,7 +111,7 @@ def test_windows_count_from_where_they_lie(body: str, ends: list[str]) -> None:
     [
         "for a in range(i - 1, i + 2):\n y[i, j] += x[a, j]",  # not in bounds everywhere: its counter is told then
         "for a in range(i + 1, n):\n y[i, j] += x[a, j]",  # none is as long as the next one
-        "for a in range(max(0, i - r), min(n, i + r + 1)):\n y[i, j] += x[a, j]",  # i + r may wrap around
+        "for a in range(max(0, i - w[0]), min(n, i + w[0] + 1)):\n y[i, j] += x[a, j]",  # i + w[0] may wrap around
         "for a in range(max(w[i], i - 1), min(n, i + 2)):\n y[i, j] += x[a, j]",  # decided by memory
         "for a in range(16 * i, 16 * i + 16):\n y[i, j] += x[0, j] * a",  # a tile, as an author writes it
         "for a in range(i, min(n, i + 40)):\n y[i, j] += x[a, j]",  # long
@@ -122,6 +122,51 @@ def test_other_loops_stay(body: str) -> None:
     inside = body.replace("\n", "\n                ")
     func = kernel(f"\n    for i in range(n):\n        for j in range(m):\n            {inside}\n")
     assert TightenLoops()(func) is func
+
+
+WIDE = """
+    for i in range(n):
+        for j in range(m):
+            for a in range(max(0, i - r), min(n, i + r + 1)):
+                y[i, j] += x[a, j]
+            for b in range(max(j - r - 1, 0), min(m, j + 2)):
+                y[i, j] = max(y[i, j], x[i, b])
+"""
+GUARDED = """
+    for i in range(n):
+        for j in range(m):
+            for a in range(i - r, i + r + 1):
+                if a >= 0 and a < n:
+                    y[i, j] += x[a, j]
+"""
+BEHIND_A_NAME = """
+    for i in range(n):
+        reach = 2 * r
+        for j in range(m):
+            for a in range(max(i - reach, 0), min(n, i)):
+                y[i, j] += x[a, j]
+"""
+
+
+@pytest.mark.parametrize("body", [WIDE, GUARDED, BEHIND_A_NAME])
+@every("radius", [-(2**63), -1, 0, 2, 16, 17, 2**62 + 3, 2**63 - 1])
+def test_windows_as_wide_as_a_number_says(body: str, radius: int) -> None:
+    radius = min(radius, 17) if body is GUARDED else radius  # it goes on for long otherwise
+    before = kernel(body)
+    after = TightenLoops()(before)
+    assert len([*statements_of(after.body, For)]) >= 2 * len([*statements_of(before.body, For)])
+    compiled = tl.compile(before)
+    for shape in ((1, 1), (9, 12), (3, 67)):
+        x, y = np.random.default_rng(1).integers(-4, 5, (2, *shape)).astype(np.float32)
+        results = []
+        for func in (before, after):
+            given = [x, y.copy(), np.zeros(shape[0], np.int64), radius]
+            interpret(func, {**dict(zip(func.params, given, strict=True)), **dict(zip(func.dims, shape, strict=True))})
+            results.append(given[1])
+        found = y.copy()
+        compiled(x, found, np.zeros(shape[0], np.int64), radius)
+        np.testing.assert_array_equal(results[1], results[0])
+        np.testing.assert_array_equal(found, results[0])
 
 
 @tl.kernel

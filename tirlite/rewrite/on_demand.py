@@ -45,7 +45,8 @@ class TightenLoops(FactsPass):
     loop of their own.
 
     A loop over a window that moves with an outer counter counts from there: `for j in range(i - 1, i + 2)` over x[j]
-    becomes `for j in range(-1, 2)` over x[i + j], with a condition at ends that are cut off.
+    becomes `for j in range(-1, 2)` over x[i + j], with a condition at ends that are cut off. If a scalar parameter
+    gives the width, the nest is there twice: for numbers within limits, and as it was.
 
     Loads are moved if they are proved in bounds and the function does not write their parameter; never with `called`,
     for functions that others call, where two parameters may be one array.
