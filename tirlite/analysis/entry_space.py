@@ -29,7 +29,7 @@ from tirlite.sizes.unknown import Ends
 
 
 class KnownSpace(IndexSpace):
-    """What integer expressions can be, with more looked into than plain arithmetic.
+    """The values of integer expressions, with more known than by plain arithmetic.
 
     `elements` are the ends of what is loaded from some buffers, also through views that have elements like theirs.
     Locals are followed through the function.
@@ -176,7 +176,7 @@ class OrdinaryExtents(Extents):
 
 
 class EntrySpace(KnownSpace):
-    """What integer expressions can be, where what is loaded from some parameters lies between their ends.
+    """The values of integer expressions, with loads from some parameters known to be between ends.
 
     With `is_ordinary` these are ordinary numbers, which arrays of 64-bit integers need not have; `looks` are the scans
     of all such spaces of a function.
@@ -240,13 +240,13 @@ class EntrySpace(KnownSpace):
 
 
 def is_index_array(param: Buffer, touched: Allocation) -> bool:
-    """Whether a parameter has integers that stay as they are, and that something is read at by itself."""
+    """Whether a parameter is an array of integers that is only read, and whose elements are indices by themselves."""
     is_narrow = param.dtype.is_integer and param.dtype.lanes == 1 and (param.dtype.bits < 64 or param.dtype.is_signed)
     return is_narrow and is_only_read(touched)
 
 
 def is_only_read(touched: Allocation) -> bool:
-    """Whether what a parameter holds stays as it is."""
+    """Whether a parameter is only read."""
     is_read = all(each.kind is AccessKind.READ for each in touched.touches)
     return is_read and not touched.buffer.volatile
 

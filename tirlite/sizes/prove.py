@@ -43,9 +43,7 @@ def is_at_most(a: SizeLike, b: SizeLike, budget: int | None = None) -> bool:
 
 def prove_lt(a: SizeLike, b: SizeLike) -> Proof:
     """Whether `a < b`."""
-    if isinstance(a, int) and isinstance(b, int):
-        return Proof.YES if a < b else Proof.NO
-    return _prove_nonnegative(add(terms_of(b), terms_of(a + 1), -1))
+    return prove_le(a + 1, b)
 
 
 def prove_eq(a: SizeLike, b: SizeLike) -> Proof:

@@ -1,4 +1,4 @@
-"""Tells whether what a read of a buffer reads was surely written in the same run of a body, by the buffer's writes.
+"""Proves that what a read of a buffer reads was written in the same run of a body.
 
 For each instance of the read an instance of a store is sought that has the same index: its loop counters follow from
 the equations along the axes. That instance exists if all bounds and conditions around the store hold for it, which must

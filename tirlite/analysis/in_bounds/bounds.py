@@ -1,4 +1,4 @@
-"""Tells of an access whether it is proved to lie in its buffer, and what must hold on entry for it to do so."""
+"""Proves that accesses lie in their buffers, or finds what must hold on entry for them to do so."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Bounds:
         return False
 
     def behind(self, access: Access) -> list[Size]:
-        """All ends that a proof about an access, or what is demanded for it, may have been made of."""
+        """All ends that a proof about an access, or its demands, may depend on."""
         node, known = access.node, [*access.around.known]
         exprs = [node.byte_offset, *node.source.shape] if isinstance(node, View) else [*node.indices]
         exprs += [*node.buffer.shape, *(end for loop in access.around.loops for end in (loop.start, loop.stop))]
@@ -166,12 +166,12 @@ class Bounds:
         return found
 
     def _is_above(self, size: Size, around: Around) -> bool:
-        """Whether a size is no less than some number of 64 bits at a place."""
+        """Whether a size is at least some 64-bit number at a place."""
         lows = map(self._low, _forms(size, around.known[-_MOST_FACTS:], _STEPS))
         return any(low is not None and is_exact_size(low, self.space.extents.arrays) for low in lows)
 
     def _side(self, around: Around, chosen: Atom, holds: bool) -> Around:
-        """The place, where the condition of a choice holds or does not."""
+        """The place with the condition of a choice known to hold, or not to hold."""
         key = (around, chosen, holds)
         if key not in self._sides:
             told = self.space.told(self.space.choices[chosen], holds=holds)
@@ -179,7 +179,7 @@ class Bounds:
         return self._sides[key]
 
     def _holds(self, size: Size, around: Around) -> bool:
-        """Whether a size is 0 or more at a place: as it is no less than multiples of a few facts about it."""
+        """Whether a size is at least 0 at a place: as it is no less than multiples of a few facts about it."""
         if (low := self._low(size)) is not None and is_nonnegative(low):
             return True
         if around not in self._known:
@@ -268,7 +268,7 @@ def _forms(size: Size, facts: Sequence[Size], steps: int) -> Iterator[Size]:
 
 
 def _greatest(sizes: Iterator[Size | None]) -> Size | None:
-    """One of some sizes that none of the others is proved to be above; the likely one, where nothing is proved."""
+    """A size that none of the others is proved to exceed; a likely one where nothing is proved."""
     best: Size | None = None
     for size in sizes:
         if size is None or size == best:

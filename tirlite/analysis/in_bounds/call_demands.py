@@ -1,4 +1,4 @@
-"""Finds what the extents of a call's arguments must fulfil: each demand with its proof, or the check it takes."""
+"""Finds the demands on the extents of a call's arguments, each with its proof, or the check that it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the accesses of a function, each with the loops around it and what the tests around it tell."""
+"""Finds the accesses of a function, each with the loops around it and the facts from tests around it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class _Walk:
         return replace(inside, known=(*inside.known, *more)) if more else inside
 
     def _where(self, around: Around, condition: Expr, *, holds: bool) -> Around:
-        """Where a test decides that a place is reached. What else it may depend on than sizes is not known."""
+        """The place inside a test. What the test depends on beside sizes is not known."""
         told = tuple(self.space.implied(condition, holds=holds))
         is_tested = around.is_tested or bool(around.loops) or not told
         return replace(around, known=(*around.known, *told), is_tested=is_tested, is_certain=False)

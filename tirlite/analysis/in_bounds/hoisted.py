@@ -1,4 +1,4 @@
-"""Finds accesses that a condition in front of an innermost loop decides: an index that only the loop itself moves."""
+"""Finds accesses that a condition before an innermost loop decides: only that loop changes their index."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class Hoisting:
         return True
 
     def _is_plain(self, end: Expr) -> bool:
-        """Whether an end of a loop can be computed once more in front of it."""
+        """Whether a bound of a loop can be computed again before it."""
         nodes = [*islice(walk(end), _MOST_NODES + 1)]
         plain = all(isinstance(node, _PLAIN) or _divides(node) for node in nodes)
         loads = [node for node in nodes if isinstance(node, Load)]
@@ -203,7 +203,7 @@ class Hoisting:
         return load.buffer in self._unwritten and self._bounds.is_inside(load)
 
     def _split(self, index: Expr, loop: For, inside: _Inside) -> tuple[list[Expr], Size] | None:
-        """An index as what stays as it is in a loop, which may be anything, and a sum that has ends."""
+        """An index as a part that is constant in the loop, which may be any number, and a sum that has ends."""
         bases: list[Expr] = []
         moved: Size = 0
         todo = [(index, True)]

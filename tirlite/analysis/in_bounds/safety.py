@@ -49,7 +49,7 @@ _LARGE = 1 << 30
 
 
 class Verdict(Enum):
-    """How it is made sure that an access lies in its buffer; the value is the word for it in tables."""
+    """How an access is made safe; the value is the word for it in tables."""
 
     PROVED = "proved"
     DECIDED = "decided"
@@ -157,7 +157,7 @@ class Decided:
 
 
 def plain_safety_of(facts: Facts) -> Safety:
-    """The same with a glance at each access alone, not at the tests around it: much counts as open that is not."""
+    """The same without the tests around accesses, which is faster, and leaves more accesses open."""
     bounds = facts.bounds
     judged: list[Judged] = []
     for access in guarded_accesses(facts.func, facts.space):
@@ -173,7 +173,7 @@ def _promised(facts: Facts) -> dict[Buffer, Ends]:
 
 
 def _is_plainly_proved(facts: Facts, bounds: Bounds) -> bool:
-    """Whether all accesses are proved without a look at the tests around them."""
+    """Whether all accesses are proved without the tests around them."""
     if any(not view.fresh for view in statements_of(facts.func.body, View)):
         return False
     sequence = facts.sequence
@@ -343,7 +343,7 @@ class Entry:
 
     @cached_property
     def _deciding(self) -> dict[Node, None]:
-        """What control and indices are made of."""
+        """The values that control flow and indices depend on."""
         todo: list[Node] = []
         for stmt in statements(self.func.body):
             if isinstance(stmt, For | While | IfThenElse | Assert | Let):
@@ -355,7 +355,7 @@ class Entry:
 
 
 def apart(size: Size) -> tuple[Dim | None, Size]:
-    """A number in a sum that may be any of 64 bits, taken once, and the sum without it; None where none is there."""
+    """An arbitrary 64-bit number in a sum, taken once, and the sum without it; None where there is none."""
     for product, factor in terms_of(size).items():
         if len(product) == 1 and abs(factor) == 1 and isinstance(dim := product[0], Scalar) and may_be_anything(dim):
             return dim, size - factor * dim

@@ -22,7 +22,7 @@ _Key = tuple[int, int, int]
 
 
 def meetings(places: Sequence[Bytes], hulls: Sequence[Hull | None], at_most: AtMost) -> Iterator[tuple[int, int]]:
-    """The pairs of indices."""
+    """The pairs of indices of residents that may meet."""
     if _one_after_another(hulls):
         return
     value = _ordering(places)
@@ -45,7 +45,7 @@ def _one_after_another(hulls: Sequence[Hull | None]) -> bool:
 
 
 class _There:
-    """What is there: a chain by bytes, and those that stand beside it, each waiting for one that is in its way."""
+    """The live residents: a chain by bytes, and others beside it, each waiting for one that is in its way."""
 
     def __init__(self, places: Sequence[Bytes], keys: Sequence[_Key], at_most: AtMost) -> None:
         self.places, self.keys, self.at_most = places, keys, at_most
@@ -200,7 +200,7 @@ def is_elsewhere(one: Resident, other: Resident) -> bool:
 
 
 def used_all_along(resident: Resident) -> Resident:
-    """One whose address is handed on, as if it was first written and last read: no more can happen to it there."""
+    """A resident whose address is handed on, as if it was written first and read last there."""
     if resident.opaque is None:
         return resident
     last = resident.happenings[-1].position if resident.happenings else resident.position

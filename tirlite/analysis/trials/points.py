@@ -80,8 +80,8 @@ def _value(expr: Expr, values: Values) -> Steps[Array | None]:
 
 @record(frozen=False, eq=False)
 class Points:
-    """So many points. Each belongs to a `context`, one iteration of all loops outside of the one that is looked at, and
-    has the variable of that loop in `iteration`.
+    """`count` points. Each belongs to a `context`, one iteration of all loops around the one that is looked at, and has
+    the variable of that loop in `iteration`.
 
     `values` grows as variables and views are declared in the block that the points run.
     """
@@ -117,7 +117,7 @@ class Points:
         return inner
 
     def apart(self) -> Points:
-        """The same points; what is declared from here on is none of those of others."""
+        """The same points, with declarations of their own from here on."""
         return Points(self.count, dict(self.values), self.context, self.iteration)
 
     def as_iteration(self, var: Var) -> Points:
