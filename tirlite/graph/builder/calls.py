@@ -1,4 +1,4 @@
-"""What a builder's methods give, as calls: operands may be expressions, arrays or numbers.
+"""Builds the calls of a builder's methods from expressions, arrays or numbers.
 
 `operator` declares a method of a class of calls as an operator, which `OPS` finds. Where an operator demands that two
 extents are equal, one gives way to the other. Values that were made before still have it in their types: they are seen
@@ -43,7 +43,7 @@ from tirlite.sizes.poly import atom_of
 
 
 class Renewal:
-    """What values made before stand for by now."""
+    """The current form of values made before."""
 
     def __init__(self, demands: Demands) -> None:
         self.demands = demands
@@ -52,7 +52,7 @@ class Renewal:
         self._extents: dict[RunDim, Size] = {}
 
     def value(self, value: Expr, name: str = "", span: Span | None = None) -> Expr:
-        """The value with its extents as they are said by now; a check that it has these is of the node that uses it."""
+        """The value with its current extents; the check that it has them belongs to the node that uses it."""
         if not self.demands.has_changed or not isinstance(value.type, TensorType):
             return value
         if self._changes != self.demands.changes:
@@ -63,7 +63,7 @@ class Renewal:
         return self._known[value]
 
     def shape(self, shape: Shape) -> Shape:
-        """Extents as they are said by now."""
+        """The extents in their current form."""
         return tuple(map(self._now, shape))
 
     def operands(
@@ -82,7 +82,7 @@ class Renewal:
         return tuple(_seen_as(arg, pairs, name, span) for arg in args) if pairs else args, attrs
 
     def is_open(self, a: Size, b: Size, asked_by: str, span: Span | None) -> bool:
-        """Whether it depends on dims that two sizes are equal, and cannot be said by one of them alone."""
+        """Whether the equality of two sizes depends on dims and cannot be solved for one of them."""
         a, b = self.demands.now(a), self.demands.now(b)
         return not self.demands.ask(a, b, asked_by, span) and prove_eq(a, b) is Proof.UNKNOWN
 
@@ -107,7 +107,7 @@ class Renewal:
         return renewed, [self.value(made[value]) for value in values]
 
     def _renew_extents(self, expr: Expr, made: Mapping[Expr, Expr]) -> None:
-        """Lets extents that a run finds have the values that are made anew."""
+        """Gives extents that a run finds the renewed values."""
         if not isinstance(expr, Call | If) or not expr.sources:
             return
         for dim in run_dims(expr.sizes):
@@ -115,7 +115,7 @@ class Renewal:
                 self._extents[dim] = mapped_run_dim(dim, made[dim.source], self._now) + 0
 
     def _now(self, size: Size) -> Size:
-        """The size as it is said by now."""
+        """The size in its current form."""
         now = self.demands.now(size)
         return substitute(now, self._extents) if self._extents else now
 
@@ -138,7 +138,7 @@ class Renewal:
         return Call(OPS["assume"], (value,), Reshape(shape), name=name, span=where, device=value.device)
 
     def _again(self, expr: Expr, made: Mapping[Expr, Expr]) -> Expr:
-        """The same expression of operands that are made anew, and of sizes as they are said by now."""
+        """The same expression of renewed operands and current sizes."""
         if isinstance(expr, If) or (isinstance(expr, Call) and isinstance(expr.op, Op)):
             again = rebuilt(expr, lambda each: self.value(made[each]), self._now)
         else:
@@ -149,7 +149,7 @@ class Renewal:
 
 
 def _seen_as(arg: Expr, pairs: Sequence[tuple[Size, Size]], name: str, span: Span | None) -> Expr:
-    """An operand with extents that must be equal to others in the place of those: a run in which they differ stops."""
+    """An operand seen with extents that must equal its own; a run in which they differ stops."""
     for first, second in pairs:
         # What is known before a run stays, and of what is, a dim by itself.
         stays = bool(run_dims([second])) or (bool(atom_of(first, Dim)) and not run_dims([first]))

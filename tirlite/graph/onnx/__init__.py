@@ -1,1 +1,1 @@
-"""ONNX models become functions of operators: reading, folding, one family of operators a file."""
+"""Reads ONNX models as functions of operators: import, folding, and one family of operators a file."""

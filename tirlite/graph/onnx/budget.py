@@ -1,4 +1,4 @@
-"""Counts what the import of a model takes, and refuses what passes its budget."""
+"""Counts the nodes, bytes and seconds of a model's import, and refuses models beyond the budget."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OnnxTooLarge(GraphMessage):
 
 
 class Spent:
-    """What the import of one model has taken of its budget so far. Each method raises GraphError beyond."""
+    """The part of the budget that the import of one model has used. Each method raises GraphError beyond the budget."""
 
     def __init__(self, model: str, budget: Budget) -> None:
         self.model = model
@@ -55,15 +55,15 @@ class Spent:
         self.again()
 
     def again(self) -> None:
-        """The model is read once more, by the same clock."""
+        """Starts to read the model once more, by the same clock."""
         self._nodes = self._bytes = 0
 
     def store(self, of: Path | None, size: int) -> None:
-        """So many bytes are in the model itself, or in a file of its data."""
+        """Counts bytes in the model itself, or in a file of its data."""
         self._stored[of] = size
 
     def use(self, path: Path) -> None:
-        """A file of data is going to be read."""
+        """Records a file of data before it is read."""
         state = state_of(path)
         self._files.setdefault(path, FileUsed(path, state))
         self.store(path, state[0])
@@ -74,14 +74,14 @@ class Spent:
         return list(self._files.values())
 
     def node(self, depth: int, span: Span | None) -> None:
-        """One node more, so deep in functions and graphs."""
+        """Counts a node at a depth of nested functions and graphs."""
         self._nodes += 1
         self._demand(self._nodes <= self.budget.nodes, self.budget.nodes, "nodes", span)
         self._demand(depth <= self.budget.depth, self.budget.depth, "functions and graphs in one another", span)
         self._look_at_the_clock(span)
 
     def constant(self, size: int, span: Span | None) -> None:
-        """So many bytes more in constants."""
+        """Counts bytes of constants."""
         self._bytes += size
         most = max(self.budget.bytes, self.budget.times * sum(self._stored.values()))
         self._demand(self._bytes <= most, most, "bytes of constants", span)
@@ -89,7 +89,7 @@ class Spent:
 
     def _look_at_the_clock(self, span: Span | None) -> None:
         seconds = self.budget.seconds
-        # The thread's own time is never more than has passed, which takes no call of the system to know.
+        # The thread's CPU time is at most the elapsed time, which takes no system call.
         is_within = monotonic() - self._started <= seconds or thread_time() - self._began <= seconds
         self._demand(is_within, seconds, "seconds of work to be read", span)
 

@@ -1,4 +1,4 @@
-"""Sizes that a model computes from data: each integer of a vector by itself, known from shapes or found by a run."""
+"""Sizes that a model computes from data: each element of a vector is known from shapes, or found by a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tirlite.sizes import Size, as_size
 
 
 def elements_of(t: Translation, x: Expr, count: Size | None = None) -> list[Size | Expr]:
-    """The integers in a vector of `count`: sizes where these are known, and else values that a run finds."""
+    """The elements of a vector of `count` integers: sizes if they are known, else values that a run finds."""
     known = contents(x)
     if known is not None:
         return list(known.reshape(-1).tolist())
@@ -31,7 +31,7 @@ def elements_of(t: Translation, x: Expr, count: Size | None = None) -> list[Size
 
 
 def sizes_of(t: Translation, node: Node, number: int, count: Size | None = None) -> list[Size]:
-    """The integers in an operand as extents: those that are computed from data are found by a run, and not bounded."""
+    """The integers of an operand as extents; those computed from data are found by a run, and unbounded."""
     return [extent_of(t, each) for each in elements_of(t, node.x(number), count)]
 
 
@@ -53,7 +53,7 @@ def numbers(t: Translation, count: Size) -> Expr:
 
 
 def _element(t: Translation, x: Expr, place: int) -> Expr:
-    """One element without axes: as far as it is known without the others, it is."""
+    """One element as a scalar, computed without the others as far as possible."""
     known = contents(x)
     if known is not None:
         return of_sizes(np.array(known.reshape(-1)[place], object), x.dtype, x)
@@ -68,7 +68,7 @@ def _element(t: Translation, x: Expr, place: int) -> Expr:
 
 
 def _through(t: Translation, x: Call, place: int) -> Expr | None:
-    """One element of what an operator gives, by those of its operands; None where it needs several of one."""
+    """One element of an operator's result from elements of its operands; None if it needs several of one operand."""
     if isinstance(x.attrs, Cast):
         return t.b.cast(_element(t, x.args[0], place), x.attrs.dtype)
     if x.tensor.rank > 1 or any(arg.tensor.rank > 1 for arg in x.args):

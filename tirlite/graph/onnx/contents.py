@@ -1,8 +1,8 @@
-"""Tells the elements of a graph's value where they are known before a run: constants, and integers made of dims.
+"""Determines the elements of values that are known before a run: constants, and integers made of dims.
 
-Sizes are followed through arithmetic on floats too, as models do it: `Cast(Floor(Cast(extent) * 1.5))`. Such values
-stay operators of the graph. What is known of one is a quotient of a size and a number, which the floats are as long as
-they are not too large: where it tells a size at last, that becomes a demand.
+Sizes are followed through float arithmetic too, as in `Cast(Floor(Cast(extent) * 1.5))`. Such values stay operators of
+the graph, and their elements are known as quotients of a size and a number. Floats equal these as long as they are not
+too large: if a size results in the end, that becomes a demand.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def boxed(elements: Any, shape: tuple[int, ...]) -> Contents:
 
 
 def of_each(function: Callable[..., object], *arrays: Contents) -> Contents | None:
-    """What a function makes of the elements of arrays, which broadcast; None where it makes None of some."""
+    """A function applied to the elements of arrays, which broadcast; None if it returns None for some."""
     given = np.broadcast_arrays(*(np.asarray(each, object) for each in arrays))
     flat = np.empty(given[0].size, object)
     flat[:] = [function(*each) for each in zip(*(array.reshape(-1) for array in given), strict=True)]
@@ -60,7 +60,7 @@ def of_each(function: Callable[..., object], *arrays: Contents) -> Contents | No
 
 
 def moved(call: Call, given: Sequence[Any]) -> tuple[Contents, ...]:
-    """Operators that put elements elsewhere do with sizes what they do with numbers."""
+    """The result of an operator that moves elements, applied to sizes."""
     made = OPS[operator(call)].means(call.attrs, *given)
     return tuple(np.asarray(each, object) for each in (made if isinstance(made, tuple) else (made,)))
 
@@ -78,7 +78,7 @@ def of_sizes(values: Contents, dtype: DType, like: Expr) -> Expr:
 
 
 def _wrapped(value: Any, dtype: DType) -> int:
-    """The integer that the type holds for it."""
+    """The integer modulo the width of the type."""
     low = value & ((1 << dtype.bits) - 1)
     signed = dtype.code is TypeCode.INT and low >> (dtype.bits - 1)
     return int(low - (1 << dtype.bits) if signed else low)
@@ -90,9 +90,9 @@ def operator(expr: Expr) -> str:
 
 
 def taken_from(one: Expr, place: int) -> tuple[Expr, int] | None:
-    """What the last operator takes an element from, and its place in that; None where it makes the element.
+    """The operand from which the last operator takes an element, and its place there; None if it computes the element.
 
-    Places count elements in their order, whatever the shape.
+    Places are row-major numbers.
     """
     call = one.value if isinstance(one, TupleGetItem) else one
     if not isinstance(call, Call) or not call.args:
@@ -120,7 +120,7 @@ _TRIED = 1 << 17
 
 @record
 class Limit:
-    """The arithmetic on floats is that on integers as long as the size is at most this number."""
+    """Float arithmetic equals integer arithmetic as long as the size is at most this number."""
 
     size: Size
     most: int
@@ -140,7 +140,7 @@ class Ratio:
 
     @property
     def truncated(self) -> Ratio | None:
-        """Rounded to zero, as casts to integers do."""
+        """The ratio rounded towards zero, as by casts to integers."""
         return self.floored if self.by == 1 or is_at_most(0, self.size) else None
 
     @property
@@ -152,7 +152,7 @@ Rule: TypeAlias = "Callable[[Ratio, Ratio, DType], Ratio | None]"
 
 
 class FloatSizes:
-    """What is known of the elements of floats that are made of sizes."""
+    """The known ratios for floats that are computed from sizes."""
 
     def __init__(self) -> None:
         self._known: dict[Expr, Contents] = {}
@@ -167,7 +167,7 @@ class FloatSizes:
         return None if found is None or found.size > _MOST_FLOATS else of_each(Ratio, found)
 
     def note(self, call: Call) -> None:
-        """Notes what a call gives, where its operands are known and it gives floats."""
+        """Records the ratios of a call with floats as its result, if its operands are known."""
         name = operator(call)
         if not call.args or not hasattr(call.type, "dtype") or not call.dtype.is_float or call.dtype.bits < 32:
             return
@@ -194,7 +194,7 @@ def _made(call: Call, name: str, given: Sequence[Any]) -> Contents | None:
 
 
 def _of_number(value: Any) -> Ratio | None:
-    """A constant, as the simple fraction that it is the float of; None for what is none."""
+    """A constant as the simple fraction that rounds to it; None if there is none."""
     number = float(value)
     if not np.isfinite(number) or abs(number) > 2**24:
         return None
@@ -224,7 +224,7 @@ def _sum(sign: int) -> Rule:
 
 
 def _product(a: Ratio, b: Ratio, dtype: DType) -> Ratio | None:
-    """Of a size and a number; a number that the floats do not hold exactly is tried."""
+    """The product of a ratio and a number; rounding of inexact numbers is checked by trying."""
     if not isinstance(b.size, int):
         a, b = b, a
     if not isinstance(b.size, int) or b.size < 0:

@@ -1,4 +1,4 @@
-"""The way in for models: what an earlier process has read is taken from the cache, all else is read."""
+"""The entry point for models: those that an earlier process has read come from the cache."""
 
 from __future__ import annotations
 

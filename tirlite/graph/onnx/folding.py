@@ -1,7 +1,7 @@
-"""Computes all of a graph's value that is known before a run: constants, and shapes.
+"""Folds all values that are known before a run: constants, and computations on shapes.
 
-Operators of constants are computed by their reference meaning. Those of integers that depend on dims are computed on
-sizes: what models do with the results of Shape.
+Operators on constants are evaluated by their reference meaning; those on integers that depend on dims, such as the
+results of Shape, are evaluated on sizes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_NUMBERS = 16
 
 
 class Folding:
-    """What was folded so far. Asking twice costs nothing."""
+    """The folded values so far; each is computed once."""
 
     def __init__(self, spent: Spent, demands: Demands) -> None:
         """What sizes that go through floats demand is noted in `demands`."""
@@ -41,7 +41,7 @@ class Folding:
         self._spent = spent
 
     def __call__(self, expr: Expr) -> Expr:
-        """The value, with no operator left whose operands are all known."""
+        """The value, with all operators folded whose operands are known."""
         stack = [expr]
         while stack:
             top = stack[-1]
@@ -86,7 +86,7 @@ class Folding:
         return call
 
     def _shared(self, call: Call) -> Call:
-        """The call, or one before it that gives the same integers: a number that is read twice is one extent."""
+        """The call, or an earlier one with the same integers: a number that is read twice is one extent."""
         if not isinstance(call.type, TensorType) or not call.dtype.is_integer or call.tensor.rank > 1:
             return call
         key: tuple[object, ...] = (call.op.name, call.attrs, call.device, *map(_identity, call.args))
@@ -144,7 +144,7 @@ class Folding:
 
 
 def _changes_nothing(call: Call) -> bool:
-    """Whether it gives its operand, of the same shape and type, and asks nothing of it."""
+    """Whether a call returns its operand unchanged, and demands nothing of it."""
     attrs = call.attrs
     if isinstance(attrs, Reshape):
         return attrs.shape == call.args[0].shape and not attrs.told
@@ -152,7 +152,7 @@ def _changes_nothing(call: Call) -> bool:
 
 
 def _place(expr: Expr) -> tuple[Expr, int]:
-    """Where a value of one element is taken from in the end, and the place there."""
+    """The original tensor of a value with one element, and the place there."""
     place = 0
     while (before := taken_from(expr, place)) is not None:
         expr, place = before
@@ -160,7 +160,7 @@ def _place(expr: Expr) -> tuple[Expr, int]:
 
 
 def _identity(arg: Expr) -> object:
-    """What is equal for operands that are the same: few numbers go by their values."""
+    """A key that is equal for equal operands; small constants are compared by value."""
     if isinstance(arg, Constant) and arg.value.size <= _MOST_NUMBERS:
         return arg.dtype, arg.shape, arg.value.tobytes()
     return arg
@@ -190,7 +190,7 @@ def _gathered(call: Call, given: Sequence[Any]) -> tuple[Contents, ...] | None:
 
 
 def _each(function: Callable[[Any, Any], Size | bool | None]) -> Rule:
-    """A function of two sizes, which may not be able to tell, for each element."""
+    """A function of two sizes for each element; it may return None."""
 
     def rule(call: Call, given: Sequence[Any]) -> tuple[Contents, ...] | None:
         if any(each is None for each in given):

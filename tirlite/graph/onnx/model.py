@@ -1,4 +1,4 @@
-"""A model, or the path of one, in; a function of a graph out: what `from_onnx` does where it is not known yet."""
+"""Reads a model that is not in the cache as a function, for `from_onnx`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def versions_of(model: Any, name: str) -> dict[str, int]:
 
 
 def check_nodes(graph: Any, versions: Mapping[str, int], name: str) -> None:
-    """Raises GraphError where the graph contradicts itself, or what the standard says of its operators.
+    """Raises GraphError if the graph contradicts itself or the standard's rules for its operators.
 
     A name may have two meanings, a constant another type than its input, a node an attribute that nothing asks for.
     """
@@ -107,7 +107,7 @@ def check_declared(declared: Iterable[Any], values: Mapping[str, object], name: 
         differs = DTYPES[given.elem_type] != value.dtype
         if given.HasField("shape") and not only_types:
             extents = [dim.dim_value if dim.HasField("dim_value") else None for dim in given.shape.dim]
-            # Exporters that know too little declare other numbers of axes: these say nothing.
+            # Some exporters declare wrong numbers of axes, which are ignored.
             pairs = zip(extents, value.shape, strict=True) if len(extents) == len(value.shape) else ()
             differs |= any(a is not None and a >= 0 and prove_eq(a, b) is Proof.NO for a, b in pairs)
         if differs:
@@ -191,13 +191,13 @@ def _loaded(source: object) -> tuple[Any, str, Path | None, Weights | None]:
     except OSError as error:
         raise BadOnnxModel(name, error.strerror or str(error)).error() from None
     except Exception:
-        # What the protobuf library raises, and says, depends on how it was built.
+        # The exceptions of the protobuf library depend on its build.
         raise BadOnnxModel(name, "it is not an ONNX model, or only a part of one").error() from None
     return model, name, None if path is None else path.parent, weights
 
 
 class _Import:
-    """One model on its way."""
+    """The import of one model."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class _Import:
         translation.graph(graph, names, Dialect(versions, functions), self.name, wanted)
         self.missing += translation.missing
         self._check_missing(translation.refused)
-        # Where a caller tells other extents, those that the model declares are no more true.
+        # If the caller gives other extents, those that the model declares no longer hold.
         is_bound = bool(self.shapes or self.constants) or self.dims.has_numbers
         check_declared((*graph.output, *graph.value_info), names, self.name, only_types=is_bound)
         function = self._finished(names, wanted)
@@ -272,7 +272,7 @@ class _Import:
         return self.builder.function(results)
 
     def _check_missing(self, refused: Sequence[Message]) -> None:
-        """Raises GraphError with all that the model cannot be read for."""
+        """Raises GraphError with all reasons why the model cannot be read."""
         if not self.missing:
             if refused:
                 raise GraphError(*refused)
@@ -313,7 +313,7 @@ class _Import:
         return self.builder.input(proto.name, of)
 
 
-# What exporters write for an extent that may be anything.
+# Exporters write these for an unknown extent.
 _ANONYMOUS = ("", "?", "-1", "None")
 
 
@@ -351,11 +351,11 @@ class ModelDims:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether dims are told to be something else than the model has there."""
+        """Whether the caller replaces dims of the model."""
         return any(not atom_of(size, Dim) for size in self._given.values())
 
     def check(self) -> None:
-        """Raises GraphError where a dim is told of that no input has."""
+        """Raises GraphError if the caller names a dim that no input has."""
         for name in self._given:
             if name not in self._told:
                 has = ", ".join(self._identifiers.values()) or "none"

@@ -46,7 +46,7 @@ _OTHERS = MappingProxyType(
 
 
 def dtype_name(number: int) -> str:
-    """What the type of this number is called, whether or not there is one for it here."""
+    """The name of the type with this number, supported or not."""
     if number in DTYPES:
         return DTYPES[number].name
     return _OTHERS.get(number, f"number {number}")
@@ -150,7 +150,7 @@ def widened(b: Builder, x: Expr, kind: NarrowType) -> Expr:
 
 @cache
 def _values(kind: NarrowType) -> npt.NDArray[np.float32]:
-    """What each pattern of bits stands for."""
+    """The value of each bit pattern."""
     bits = np.arange(1 << kind.bits)
     if kind.form is None:
         return np.where(bits == 0xFF, np.nan, np.ldexp(1.0, bits - 127)).astype(np.float32)

@@ -23,7 +23,7 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, Recursio
 
 
 def reason_of(error: BaseException) -> str:
-    """The first line of what it says, or its kind."""
+    """The first line of its message, or its class."""
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
@@ -60,7 +60,7 @@ class Node:
 
     @property
     def given(self) -> list[Expr | NarrowValue | None]:
-        """The operands, those of narrow types as what they are."""
+        """The operands, those of narrow types included."""
         kinds = self.kinds or (None,) * len(self.operands)
         return [
             each if each is None or kind is None else NarrowValue(each, kind)
@@ -130,7 +130,7 @@ class Node:
         return found
 
     def check_asked(self) -> None:
-        """Raises Unsupported where the node has what was not read: an operand, an attribute that says anything."""
+        """Raises Unsupported if the node has an operand, or an attribute other than the default, that was not read."""
         passed = [f"input {number}" for number, each in enumerate(self.operands) if each and number not in self.asked]
         passed += [f"`{name}`" for name, value in self.attributes.items() if value and name not in self.asked]
         if passed:
@@ -151,7 +151,7 @@ class Node:
         return tuple(found.reshape(-1).tolist())
 
     def known(self, number: int) -> tuple[int, ...]:
-        """The elements of an operand that holds integers, and no dims."""
+        """The elements of an integer operand without dims."""
         found = self.sizes(number)
         whole = tuple(each for each in found if isinstance(each, int))
         if len(whole) != len(found):
@@ -159,7 +159,7 @@ class Node:
         return whole
 
     def array(self, number: int) -> Array:
-        """The elements of an operand that is constant."""
+        """The elements of a constant operand."""
         found = self.x(number)
         if not isinstance(found, Constant):
             raise Unsupported(f"input {number} must be constant")

@@ -1,4 +1,4 @@
-"""Asks the standard about operators: what they may be given, and by which others it defines one without an importer."""
+"""Looks operators up in the standard: their inputs and attributes, and definitions by other operators."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tirlite.graph.types import TensorType
 
 
 class Forms:
-    """What operators of these versions may be given, as far as the standard says."""
+    """The inputs and attributes of operators of these versions, by the standard."""
 
     def __init__(self, versions: Mapping[str, int]) -> None:
         self._versions = versions
         self._known: dict[tuple[str, str], Any] = {}
 
     def contradicted(self, proto: Any) -> str:
-        """What a node has that its operator does not have in this version, or "": it would be passed over."""
+        """An input, result or attribute that the operator does not have in this version, or ""."""
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         if (domain, proto.op_type) not in self._known:
             self._known[domain, proto.op_type] = _form(proto.op_type, self._versions.get(domain, 0), domain)
@@ -44,7 +44,7 @@ class Forms:
 
 
 def _schema(op: str, version: int, domain: str) -> Any | None:
-    """What the standard says of an operator, if it has it."""
+    """The schema of an operator, if the standard has it."""
     defs = import_module("onnx.defs")
     try:
         return defs.get_schema(op, version, domain)
@@ -53,9 +53,9 @@ def _schema(op: str, version: int, domain: str) -> Any | None:
 
 
 def _form(op: str, version: int, domain: str) -> tuple[int, int, frozenset[str], tuple[str, ...]] | None:
-    """How many inputs and results there may be, the names of attributes, and of those that must be there.
+    """The most inputs and results, the names of attributes, and those of required ones.
 
-    None of operators that the standard has not.
+    None for operators outside of the standard.
     """
     if (schema := _schema(op, version, domain)) is None:
         return None

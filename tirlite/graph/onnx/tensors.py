@@ -113,7 +113,7 @@ class TensorReader:
             return _elements(file.read(length), stored)
 
     def _inside(self, location: str) -> Path:
-        """The file, once it is found to lie in the folder of the model, links included."""
+        """The file, after a check that it lies in the folder of the model, links resolved."""
         if self._folder is None:
             raise _Wrong("its data lie in another file, and the model came from none: give its path")
         parts = PurePosixPath(location)
@@ -135,7 +135,7 @@ def _elements(data: bytes, stored: np.dtype[Any]) -> Array:
 
 
 class _Wrong(Exception):
-    """What is wrong with a tensor."""
+    """A tensor is malformed."""
 
 
 def _count(shape: tuple[int, ...], itemsize: int) -> int:

@@ -79,7 +79,7 @@ Importer: TypeAlias = "Callable[[Translation, Node], Results]"
 
 
 class Lost(Enum):
-    """In the place of a value that could not be made, which was noted."""
+    """Stands for a value that could not be built, which was recorded."""
 
     LOST = 0
 
@@ -108,7 +108,7 @@ class UnknownOnnxValue(GraphMessage):
 
 _IN_ORDER = "list nodes after those whose results they use"
 
-# Errors that tell of one node: those behind it are read all the same, so that all are told at once.
+# Errors in one node: later nodes are read anyway, so that all errors are reported at once.
 _OF_A_NODE = (BadAttribute, BranchTypes, DivisionByZero, OperandCount, OperandType, ShapeMismatch, ShapeUndecided)
 
 
@@ -123,7 +123,7 @@ class Missing:
 
 @record(eq=False)
 class Dialect:
-    """What operators mean where a node stands: the version for each domain, and the functions that the model brings."""
+    """The meaning of operators for a node: the version of each domain, and the model's functions."""
 
     versions: Mapping[str, int]
     functions: Mapping[tuple[str, str], Any]
@@ -151,7 +151,7 @@ class Translation:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the nodes that are read now run in each call: they are in no branch and in no loop."""
+        """Whether the current nodes run in each call: they are in no branch and no loop."""
         return not self.b.demands.inside
 
     def graph(self, proto: Any, names: Names, dialect: Dialect, source: str, wanted: Sequence[str]) -> None:
@@ -212,7 +212,7 @@ class Translation:
         *,
         version: int = NEWEST,
     ) -> list[Any]:
-        """What an operator of the standard gives in the place of a node: values, and None for what has no name."""
+        """The results of a standard operator in the place of a node; None for a result without a name."""
         proto = None
         if ("", op) not in self._importers:
             names = [f"x{number}" if each is not None else "" for number, each in enumerate(operands)]
@@ -303,17 +303,17 @@ class Translation:
         return Node(proto.op_type, domain, version, proto.name, operands, outputs, attributes, span, proto, kinds)
 
     def mark(self) -> tuple[Checkpoint, int, int]:
-        """What was noted so far, for `back_to`."""
+        """The current state, for `back_to`."""
         return self.b.demands.mark(), len(self.missing), len(self.refused)
 
     def back_to(self, mark: tuple[Checkpoint, int, int]) -> None:
-        """Forgets what was noted since: for a part of the model that is left out after all."""
+        """Undoes all since, for a part of the model that is left out after all."""
         asked, missing, refused = mark
         self.b.demands.back_to(asked)
         del self.missing[missing:], self.refused[refused:]
 
     def _renewed(self, node: Node) -> Node:
-        """The node with its operands by what is known of their extents by now."""
+        """The node with its operands in their current extents."""
         if (renewal := self.b.renewal) is None or not renewal.demands.has_changed:
             return node
         name = next(iter(node.outputs), "")
@@ -381,7 +381,7 @@ def _line_span(text: Source, number: int) -> Span:
 
 
 def _unknown(name: str, nodes: Sequence[Any], number: int, text: Source) -> UnknownOnnxValue:
-    """What is wrong where node `number` uses a name that has no value yet."""
+    """The error for a node that uses a name without a value."""
     makers = {output: maker for maker, each in enumerate(nodes) for output in each.output}
     span, maker = _line_span(text, number), makers.get(name)
     if maker is None:
@@ -396,7 +396,7 @@ def _unknown(name: str, nodes: Sequence[Any], number: int, text: Source) -> Unkn
 
 
 def _needed(nodes: Sequence[Any], outputs: Iterable[str]) -> list[bool]:
-    """Which nodes the outputs depend on. Graphs inside of nodes may use any name."""
+    """The nodes that the outputs depend on. Graphs inside of nodes may use any name."""
     wanted = set(outputs)
     found = [False] * len(nodes)
     for number in range(len(nodes) - 1, -1, -1):
