@@ -12,7 +12,7 @@ from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.functions.callees import Callees, legal, offered_ahead, write_versions
 from tirlite.codegen.functions.kernel_calls import Versions, dim_parameters
 from tirlite.codegen.functions.parts import ModulePart, parts
-from tirlite.codegen.functions.pieces import Weights, are_only_calls
+from tirlite.codegen.functions.pieces import StatementCosts, are_only_calls
 from tirlite.codegen.llvm.text import Extent, FunctionText, ModuleText, define_entry
 from tirlite.codegen.llvm.values import Value, constant, integer, is_half
 from tirlite.codegen.loops.aliases import Aliases
@@ -171,7 +171,7 @@ def _checked_statements(kernel: PrimFunc, versions: Versions, module: ModuleText
         ranges = versions.ranges_in(func, heap)
         aliases = (Aliases(ranges, module), Aliases(ranges, module))
         calls = CheckedCalls(func, versions)
-        return CheckedStatements(out, shadows, name, storage, Weights(func.body), aliases, calls)
+        return CheckedStatements(out, shadows, name, storage, StatementCosts(func.body), aliases, calls)
 
     return statements
 

@@ -10,7 +10,7 @@ from tirlite.codegen import memory
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_exact, require_view
 from tirlite.codegen.functions.kernel_calls import Calls, Version, dim_parameters
-from tirlite.codegen.functions.pieces import LARGEST, Weights, are_only_calls, cut
+from tirlite.codegen.functions.pieces import LARGEST, StatementCosts, are_only_calls, cut
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loops.aliases import Aliases
 from tirlite.codegen.loops.estimate import Work, is_unbound, iterations_between, polls_between, work_of
@@ -70,7 +70,7 @@ class Statements:
         values: Expressions,
         name: str,
         storage: Storage,
-        weights: Weights,
+        weights: StatementCosts,
         aliases: Aliases,
         calls: Calls,
     ) -> None:

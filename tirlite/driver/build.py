@@ -17,7 +17,7 @@ from tirlite.driver.front import Front
 from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property, replace
-from tirlite.rewrite.forms import Form, Limits
+from tirlite.rewrite.forms import Form, FormLimits
 from tirlite.show.environment import cache_folder, lines_are_wanted
 from tirlite.target.processor import runs_here
 
@@ -135,7 +135,7 @@ class Version:
             written = ahead.seconds if ahead is not None and step.name == LowerCallees.name else 0.0
             self.stages.append((step.name, step.seconds - written))
         plan = next((step.plan for step in reversed(steps) if step.plan is not None), None)
-        limits = reduce(Limits.beside, (step.limits for step in steps), Limits())
+        limits = reduce(FormLimits.beside, (step.limits for step in steps), FormLimits())
         # The version for small arrays keeps temporaries that others remove, and could exceed a capacity.
         if options.capacity is not None or options.schedule == "compact":
             limits = replace(limits, small_below=0)
@@ -249,7 +249,7 @@ class Version:
 
     def quick(
         self,
-        limits: Limits,
+        limits: FormLimits,
         strides: int,
         known: Mapping[str, Array],
         others: QuickCalls,
@@ -318,7 +318,7 @@ class Version:
         return key, found
 
     @cached_property
-    def limits(self) -> Limits:
+    def limits(self) -> FormLimits:
         """The sizes in bytes of all arrays for which other versions exist.
 
         Functions that call others have no such versions, and their passes run only when they are compiled.
@@ -328,8 +328,8 @@ class Version:
         with collection_paused():
             for each in (self, *(self.branches or ())):
                 if (artifact := each._kept[1]) is not None:
-                    return Limits(artifact.small_below, artifact.large_from)
-            return Limits() if calls_in(self.func.body) else self.rewritten.limits
+                    return FormLimits(artifact.small_below, artifact.large_from)
+            return FormLimits() if calls_in(self.func.body) else self.rewritten.limits
 
     def _objects(self) -> tuple[bytes, ...]:
         """Compiles the object files; callees already while the rest is being lowered."""

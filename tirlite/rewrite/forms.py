@@ -27,7 +27,7 @@ class Form(Enum):
 
 
 @record
-class Limits:
+class FormLimits:
     """The total bytes of arrays below which a call is for the version SMALL, and from which on for LARGE; 0: none."""
 
     small_below: int = 0
@@ -39,15 +39,15 @@ class Limits:
             return Form.SMALL
         return Form.LARGE if 0 < self.large_from <= size else Form.USUAL
 
-    def beside(self, other: Limits) -> Limits:
+    def beside(self, other: FormLimits) -> FormLimits:
         """The limits of both together: the lower one of each kind."""
         least = min(filter(None, (self.large_from, other.large_from)), default=0)
-        return Limits(min(filter(None, (self.small_below, other.small_below)), default=0), least)
+        return FormLimits(min(filter(None, (self.small_below, other.small_below)), default=0), least)
 
-    def each(self) -> list[Limits]:
+    def each(self) -> list[FormLimits]:
         """Each limit by itself, if there is one."""
-        found = [Limits(small_below=self.small_below)] if self.small_below else []
-        return [*found, Limits(large_from=self.large_from)] if self.large_from else found
+        found = [FormLimits(small_below=self.small_below)] if self.small_below else []
+        return [*found, FormLimits(large_from=self.large_from)] if self.large_from else found
 
     def sizes(self, form: Form) -> tuple[int, int]:
         """The least and the most total bytes that a version is for."""

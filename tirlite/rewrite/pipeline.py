@@ -18,7 +18,7 @@ from tirlite.ir import PrimFunc, validate
 from tirlite.ir.demand import of_prim_func, pass_call
 from tirlite.plan.collection import collection_paused
 from tirlite.record import Record, dashed, record
-from tirlite.rewrite.forms import Form, Limits
+from tirlite.rewrite.forms import Form, FormLimits
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan
@@ -59,7 +59,7 @@ class Rewritten:
     func: PrimFunc
     plan: Plan | ByShape | None = None
     facts: Facts | None = None
-    limits: Limits = Limits()
+    limits: FormLimits = FormLimits()
 
     def facts_after(self, given: Facts) -> Facts:
         """The facts of the function, for a pass that was given the facts `given`."""
@@ -109,7 +109,7 @@ class Step:
     after: PrimFunc
     seconds: float
     plan: Plan | ByShape | None = None
-    limits: Limits = Limits()
+    limits: FormLimits = FormLimits()
 
     @property
     def changed(self) -> bool:
@@ -197,7 +197,7 @@ class ForSizes(FactsPass):
     Changes nothing by itself, and has no effect in a version for all sizes.
     """
 
-    limits: Limits
+    limits: FormLimits
     steps: tuple[Pass, ...]
 
     @property

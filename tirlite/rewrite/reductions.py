@@ -18,7 +18,7 @@ from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import AttrKey, AttrStmt, For, ForKind, IfThenElse, Permission, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import composites, conjuncts, defined_in, is_steady, mentions, statements, statements_of, walk
-from tirlite.rewrite.forms import Limits
+from tirlite.rewrite.forms import FormLimits
 from tirlite.rewrite.normalize import Normalize, exchanged
 from tirlite.rewrite.pipeline import Rewritten
 from tirlite.target.processor import processor_called
@@ -37,7 +37,7 @@ def found(facts: Facts, *, integers: bool, shared_from: int) -> Rewritten:
     chosen = {loop.var for stmt in granted for loop in _reductions(stmt.body, facts, updates)}
     nests = set(_nests_of_integers(body, facts, updates)) if integers else set()
     if shared_from and nests and not chosen and (size := _size_of_elements(facts.func, nests)):
-        return Rewritten(facts.func, facts=facts, limits=Limits(large_from=shared_from * size))
+        return Rewritten(facts.func, facts=facts, limits=FormLimits(large_from=shared_from * size))
     chosen |= {loop.var for loop in nests}
     if not chosen:
         return Rewritten(facts.func, facts=facts)

@@ -14,7 +14,7 @@ from tirlite.ir import Buffer, PrimFunc
 from tirlite.ir.demand import demand_prim_func
 from tirlite.ir.dtype import i64
 from tirlite.late import LateModule
-from tirlite.rewrite.forms import Limits
+from tirlite.rewrite.forms import FormLimits
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import ForSizes, after
 from tirlite.schedules.handle import BufferHandle, BufferName, LoopHandle, LoopName, buffer_named, loop_named, name_of
@@ -319,7 +319,7 @@ class Schedule:
             demand_kind(f"for_{size}", author, Callable)  # type: ignore[arg-type]
             if not 0 < given <= i64.max:
                 raise does_not_fit(f"s.for_{size}({given}, {size})", "it takes a number of bytes from 1 to 2**63 - 1")
-            made = ForSizes(Limits(**{_LIMITS[size]: int(given)}), Schedule.by(author, self._written).steps)
+            made = ForSizes(FormLimits(**{_LIMITS[size]: int(given)}), Schedule.by(author, self._written).steps)
             if any(isinstance(each, ForSizes) for each in made.steps):
                 raise does_not_fit(f"s.for_{size}({given}, {size})", "its steps are for all sizes that it is for")
             if any(isinstance(each, ForSizes) and each.form is made.form for each in self.steps):

@@ -26,7 +26,7 @@ from tirlite.codegen.faults import (
     require_view,
 )
 from tirlite.codegen.functions.kernel_calls import Calls, Version
-from tirlite.codegen.functions.pieces import Weights
+from tirlite.codegen.functions.pieces import StatementCosts
 from tirlite.codegen.llvm.values import NULL, Value, constant, integer
 from tirlite.codegen.loops.aliases import Aliases
 from tirlite.codegen.memory import largest_divisor
@@ -118,7 +118,7 @@ class CheckedStatements(Statements):
         shared: Shadows,
         name: str,
         storage: Storage,
-        weights: Weights,
+        weights: StatementCosts,
         aliases: tuple[Aliases, Aliases],
         calls: Calls,
     ) -> None:

@@ -19,7 +19,7 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.functions.kernel_calls import Calls, Version, Versions
 from tirlite.codegen.functions.parts import ModulePart, Unit, unit
-from tirlite.codegen.functions.pieces import Weights
+from tirlite.codegen.functions.pieces import StatementCosts
 from tirlite.codegen.llvm.text import Definition, Extent, ModuleText
 from tirlite.codegen.loops.aliases import Aliases
 from tirlite.codegen.memory import Environment
@@ -70,7 +70,7 @@ class Callees:
         out, facts = KernelFunction(self.module, storage.line), self.versions.facts_of(func)
         aliases = Aliases(self.versions.ranges_in(func, storage.of("workspace")), self.module)
         values = Expressions(out, Environment(), facts=facts)
-        return Statements(out, values, name, storage, Weights(func.body), aliases, Calls(func, self.versions))
+        return Statements(out, values, name, storage, StatementCosts(func.body), aliases, Calls(func, self.versions))
 
     def write(self, func: PrimFunc) -> None:
         """Emits a function in its general version. Raises KernelError as `lower` does."""

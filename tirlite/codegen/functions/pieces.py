@@ -30,7 +30,7 @@ class BlockPart:
     is_piece: bool = False
 
 
-class Weights:
+class StatementCosts:
     """An estimate of LLVM's cost for each statement: 1 for a leaf, more for a loop. `loops` counts all loops."""
 
     def __init__(self, body: SeqStmt) -> None:
@@ -68,7 +68,7 @@ def are_only_calls(stmts: Iterable[Stmt]) -> bool:
     return KernelCall in kinds and kinds <= _AROUND_CALLS
 
 
-def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[BlockPart]:
+def cut(body: SeqStmt, weights: StatementCosts, storage: Storage) -> Iterator[BlockPart]:
     """Splits a heavy block, in order.
 
     A declaration that reads no memory but the call's plan may move up, so each part begins with its declarations. A

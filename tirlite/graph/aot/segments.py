@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @record(eq=False)
-class Piece:
+class Segment:
     """A part of a function as a function of its own, whose result is a tuple of values.
 
     `told` are extents of one more operand, without elements, where the others do not tell them all, and `found` the
@@ -59,12 +59,12 @@ class Piece:
 
 
 @record(eq=False)
-class Choice:
+class HostedIf:
     """An If whose branches are functions of their own."""
 
     step: If
-    then: Piece
-    other: Piece
+    then: Segment
+    other: Segment
 
 
 @record(eq=False)
@@ -74,7 +74,7 @@ class Nested:
     call: Call
 
 
-Item: TypeAlias = "Piece | Choice | Nested"
+Item: TypeAlias = "Segment | HostedIf | Nested"
 
 
 @record(eq=False)
@@ -209,22 +209,22 @@ def _hosted(levels: _Levels, step: Expr) -> Item:
         return Nested(step)
     assert isinstance(step, If)
     then, other = (_branch(levels, step, number) for number in range(2))
-    return Choice(step, then, other)
+    return HostedIf(step, then, other)
 
 
-def _branch(levels: _Levels, step: If, number: int) -> Piece:
+def _branch(levels: _Levels, step: If, number: int) -> Segment:
     block: Block = levels.made.branches[step][number]
     return _piece(f"{levels.made.function.name}_branch", levels.made, (block.result,), [*levels.made.within(block)])
 
 
-def _piece(name: str, made: Program, gives: tuple[Expr, ...], inside: Sequence[Expr]) -> Piece:
+def _piece(name: str, made: Program, gives: tuple[Expr, ...], inside: Sequence[Expr]) -> Segment:
     part = closed_part(gives, frozenset(inside), made.bound)
     params, extents = part.params, part.untold()
     told = tuple(map(part.outer, extents))
     if extents:
         params += (Var("told", TensorType((*extents, 0), bool_)),)
     function = FunctionNode(name, params, part.body, span=made.function.span)
-    return Piece(function, part.outside, told, run_dims(with_limits(told)), gives)
+    return Segment(function, part.outside, told, run_dims(with_limits(told)), gives)
 
 
 # A function that builds the graph again, and its arguments, for pickling.
@@ -351,9 +351,9 @@ def timetable(segments: Segments) -> Timetable:
 def functions_in(segments: Segments) -> Iterator[FunctionNode]:
     """The functions, and the loops whose steps are functions, that segments run."""
     for item in segments.items:
-        if isinstance(item, Piece):
+        if isinstance(item, Segment):
             yield item.function
-        elif isinstance(item, Choice):
+        elif isinstance(item, HostedIf):
             yield from (item.then.function, item.other.function)
         else:
             assert isinstance(item.call.op, FunctionNode)
@@ -365,10 +365,10 @@ def values_of(expr: Expr, values: Mapping[Expr, Any]) -> Any:
     return expr.value if isinstance(expr, Constant) else values[expr]
 
 
-def _taken(segments: Segments, item: Piece | Choice | Nested) -> list[Expr]:
+def _taken(segments: Segments, item: Segment | HostedIf | Nested) -> list[Expr]:
     if isinstance(item, Nested):
         return [segments.made.resolved(arg) for arg in item.call.args]
-    if isinstance(item, Choice):
+    if isinstance(item, HostedIf):
         return [segments.made.resolved(item.step.condition), *item.then.takes, *item.other.takes]
     return [*item.takes]
 
@@ -410,11 +410,11 @@ class _Run:
         self.binding[dim] = int(self._value(dim.source))
         check_extent(dim, self.binding[dim], self.binding, dim.source.span)
 
-    def item(self, item: Piece | Choice | Nested) -> None:
-        if isinstance(item, Piece):
+    def item(self, item: Segment | HostedIf | Nested) -> None:
+        if isinstance(item, Segment):
             for expr, value in zip(item.gives, self._piece(item), strict=True):
                 self.put(expr, value)
-        elif isinstance(item, Choice):
+        elif isinstance(item, HostedIf):
             number = 0 if self._value(item.step.condition) else 1
             self._find(self.table.segments.made.branches[item.step][number])
             (value,) = self._piece((item.then, item.other)[number])
@@ -426,7 +426,7 @@ class _Run:
         found = self.table.segments.made.resolved(expr)
         return found.value if isinstance(found, Constant) else self.values[found]
 
-    def _piece(self, piece: Piece) -> tuple[Any, ...]:
+    def _piece(self, piece: Segment) -> tuple[Any, ...]:
         values = [self._value(each) for each in piece.takes]
         if piece.told:
             # These are extents that a branch inside of this one uses.

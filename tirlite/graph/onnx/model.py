@@ -25,7 +25,7 @@ from tirlite.graph.onnx.node import MALFORMED, reason_of
 from tirlite.graph.onnx.standard import Forms
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation
-from tirlite.graph.onnx.weights import Weights, parted
+from tirlite.graph.onnx.weights import FileTensors, parted
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType
 from tirlite.names import UniqueNames
@@ -175,7 +175,7 @@ def dim_names_of(source: str | PathLike[str]) -> dict[str, str]:
     return dim_names(each for each in graph.input if each.name not in known)
 
 
-def _loaded(source: object) -> tuple[Any, str, Path | None, Weights | None]:
+def _loaded(source: object) -> tuple[Any, str, Path | None, FileTensors | None]:
     name = str(source) if isinstance(source, str | PathLike) else "model"
     try:
         onnx = import_module("onnx")

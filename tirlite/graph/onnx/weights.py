@@ -31,7 +31,7 @@ _LARGE_FILE, _LARGE = 1 << 20, 1 << 12
 _Field: TypeAlias = tuple[int, int, int, int]  # its number, where it begins, where its value begins, and its end
 
 
-class Weights:
+class FileTensors:
     """The data of a model's own tensors that lie in the memory of its file."""
 
     def __init__(self, data: mmap, taken: Sequence[tuple[int, int]]) -> None:
@@ -53,7 +53,7 @@ class Weights:
         return dict(zip(places, arrays_at(list(places.values()), [self._data]), strict=True))
 
 
-def parted(path: Path) -> tuple[bytes, Weights | None]:
+def parted(path: Path) -> tuple[bytes, FileTensors | None]:
     """The model without the data of its large tensors, and these data; or its whole file, where there are none.
 
     Raises OSError for a file that cannot be read.
@@ -72,7 +72,7 @@ def parted(path: Path) -> tuple[bytes, Weights | None]:
         graph, taken = _without_data(data, value, end)
     except (ValueError, IndexError):  # not a model, which is for others to say
         return data[:], None
-    return data[:begin] + _field(_GRAPH, graph) + data[end:], Weights(data, taken)
+    return data[:begin] + _field(_GRAPH, graph) + data[end:], FileTensors(data, taken)
 
 
 def _without_data(data: mmap, begin: int, end: int) -> tuple[bytes, list[tuple[int, int]]]:

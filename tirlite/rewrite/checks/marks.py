@@ -45,7 +45,7 @@ from tirlite.ir.stmt import (
     nested,
 )
 from tirlite.ir.walk import statements_of
-from tirlite.rewrite.forms import NEVER, Limits
+from tirlite.rewrite.forms import NEVER, FormLimits
 from tirlite.rewrite.pipeline import Rewritten
 from tirlite.sizes import Size
 from tirlite.sizes.poly import of_terms, terms_of
@@ -128,7 +128,7 @@ def with_checks(
     stmts = (*looks, Assert(condition, ELSE_IN_ORDER), *func.body.stmts)
     size = min((each.buffer.dtype.bytes for each in safety.scans), default=0) if shared_from < NEVER else 0
     func = func.replaced(body=SeqStmt(stmts, span=func.body.span))
-    return Rewritten(func, limits=Limits(large_from=size * shared_from))
+    return Rewritten(func, limits=FormLimits(large_from=size * shared_from))
 
 
 def _with_callees(func: PrimFunc, lifted: Lifted) -> PrimFunc:

@@ -10,7 +10,7 @@ from tirlite.analysis.loops import patterns
 from tirlite.analysis.loops.records import keeps_a_record
 from tirlite.analysis.loops.streams import large_from, results, stores_past
 from tirlite.ir import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, Store, While, statements, statements_of
-from tirlite.rewrite.forms import Form, Limits
+from tirlite.rewrite.forms import Form, FormLimits
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.target.processor import HOST, Processor, processor_called
@@ -91,9 +91,9 @@ class VectorizeLoops(FactsPass):
         for each in short:
             made[each.loop] = each.beside(made)
         if not made and not ahead:
-            return Rewritten(func, facts=facts, limits=Limits(large_from=large))
+            return Rewritten(func, facts=facts, limits=FormLimits(large_from=large))
         led = {loop: (before, loop) for loop, before in ahead.items()}
-        return Rewritten(exchanged(func, {**made, **led}), limits=Limits(large_from=large))
+        return Rewritten(exchanged(func, {**made, **led}), limits=FormLimits(large_from=large))
 
 
 def _past_caches(func: PrimFunc, made: Iterable[For], processor: Processor) -> dict[For, tuple[Stmt, ...]]:

@@ -42,7 +42,7 @@ from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import chain_from, loads_in, mentions, statements_of, stored_in, walk, without_number
 from tirlite.record import record
-from tirlite.rewrite.forms import Form, Limits
+from tirlite.rewrite.forms import Form, FormLimits
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import large_temporaries
 from tirlite.schedules.auto.trace import Trace
@@ -102,7 +102,7 @@ def scheduled(facts: Facts, target: Target, form: Form) -> Trace:
         if not trace.attempt(partial(_join, trace, left[-1], processor)) and form is not Form.SMALL:
             has_tiles |= _tile(trace, left[-1], processor, form)
     if form is Form.USUAL and has_tiles:
-        trace.limits = trace.limits.beside(Limits(small_below=_small_below(whole, target)))
+        trace.limits = trace.limits.beside(FormLimits(small_below=_small_below(whole, target)))
     return trace
 
 
@@ -247,7 +247,7 @@ def _by_vectors(trace: Trace, step: Vectorize, processor: Processor, form: Form)
     func = trace.facts.func
     is_known = all(constant_bytes(param) is not None for param in func.arrays)
     if form is Form.USUAL and not is_known and not calls_in(func.body):
-        trace.limits = Limits(large_from=held(processor))
+        trace.limits = FormLimits(large_from=held(processor))
         return
     with suppress(KernelError):
         trace.apply(step)

@@ -8,7 +8,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
 from tirlite.ir import For, PrimFunc, Var, statements_of
 from tirlite.ir.printer_names import identifier
-from tirlite.rewrite.forms import Limits
+from tirlite.rewrite.forms import FormLimits
 from tirlite.rewrite.pipeline import Pass, after
 from tirlite.schedules.handle import LoopHandle, LoopName
 from tirlite.schedules.split import Split
@@ -25,7 +25,7 @@ class Trace:
         self.facts = facts
         self.taken: list[Pass] = []
         self.figures: list[str] = []
-        self.limits = Limits()
+        self.limits = FormLimits()
 
     def apply(self, step: Pass) -> None:
         """Applies a step. Raises KernelError if it is refused, and changes nothing then."""

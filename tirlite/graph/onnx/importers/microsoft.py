@@ -15,7 +15,7 @@ from tirlite.graph.onnx.computed import numbers, scalar
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION, point_of
 from tirlite.graph.onnx.importers.recurrence import (
     USUAL_LSTM,
-    Weights,
+    CellWeights,
     by_steps,
     is_plain,
     lengths_of,
@@ -320,7 +320,7 @@ def _quantized_product(
     return scaled(t, (small, weights), (point, of_weights), (size, t.b.reshape(scale, (-1,))), bias)
 
 
-def _quantized_weights(t: Translation, node: Node, place: int, until: Expr | None) -> Weights:
+def _quantized_weights(t: Translation, node: Node, place: int, until: Expr | None) -> CellWeights:
     """Those of the state in one direction; a sequence counts for the reach of all up to a step, and is 0 beyond."""
     recurrence = part_of(t, node.x(2), place)
     gates = recurrence.shape[1]
@@ -333,7 +333,7 @@ def _quantized_weights(t: Translation, node: Node, place: int, until: Expr | Non
             hidden = t.b.where(is_over, 0.0, hidden)
         return _quantized_product(t, node, hidden, recurrence, scale, zero, None)
 
-    return Weights(recurrence, None, times)
+    return CellWeights(recurrence, None, times)
 
 
 def _counted(t: Translation, node: Node, lengths: Expr, time: Size) -> Expr:

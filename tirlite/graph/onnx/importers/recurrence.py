@@ -20,7 +20,7 @@ Function = Callable[[Expr], Expr]
 
 
 @record(eq=False)
-class Weights:
+class CellWeights:
     """One direction of a layer: the weights of the state and its bias, and the product with a state at some time."""
 
     recurrence: Expr
@@ -32,7 +32,7 @@ class Weights:
 class RnnCell:
     """One direction of a layer: its weights, peepholes, and the functions of its gates."""
 
-    weights: Weights
+    weights: CellWeights
     peepholes: Sequence[Expr] | None
     functions: Sequence[Function]
 
@@ -211,8 +211,8 @@ def sequences_of(t: Translation, node: Node) -> Expr:
     return t.b.transpose(node.first, (1, 0, 2)) if node.integer("layout") else node.first
 
 
-def _plain_weights(t: Translation, recurrence: Expr, bias: Expr | None) -> Weights:
-    return Weights(recurrence, bias, lambda hidden, _: t.b.matmul(hidden, recurrence))
+def _plain_weights(t: Translation, recurrence: Expr, bias: Expr | None) -> CellWeights:
+    return CellWeights(recurrence, bias, lambda hidden, _: t.b.matmul(hidden, recurrence))
 
 
 def by_steps(
@@ -220,7 +220,7 @@ def by_steps(
     node: Node,
     defaults: Sequence[str],
     sums: Expr,
-    each_way: Sequence[Weights],
+    each_way: Sequence[CellWeights],
     start: Sequence[Expr],
     lengths: Expr | None,
     ways: Sequence[bool],
