@@ -45,9 +45,9 @@ class ComputeAt(Step):
         first = loop_named(facts.func, self.loop)
         at = loop_named(facts.func, self.at)
         made = self._filled(facts, first)
-        return _Move(facts, first, at, made, self.ranges(facts)).apply(facts.func)
+        return _Move(facts, first, at, made, self.windows(facts)).apply(facts.func)
 
-    def ranges(self, facts: Facts) -> dict[For, IndexRange]:
+    def windows(self, facts: Facts) -> dict[For, IndexRange]:
         """For each loop of the nest, the elements that an iteration of `at` needs. Raises KernelError if refused."""
         first = loop_named(facts.func, self.loop)
         around = chain_to(facts.func, self.at)

@@ -178,7 +178,7 @@ def _inlined(trace: Trace, chain: Chain) -> bool:
             continue
         step = ComputeAt(trace.name(var), trace.name(innermost.var))
         try:
-            ranges = step.ranges(trace.facts)
+            ranges = step.windows(trace.facts)
             if len(ranges) == len(_loops(first)) and all(each.extent == 1 for each in ranges.values()):
                 trace.apply(step)
                 return True
@@ -309,7 +309,7 @@ def _moved(trace: Trace, first: Var, blocks: dict[Var, int]) -> float | None:
     """Moves a nest into the tile loops; returns how often it then computes an element, or None if it stays."""
     step = ComputeAt(trace.name(first), trace.name([*blocks][-1]))
     try:
-        ranges = step.ranges(trace.facts)
+        ranges = step.windows(trace.facts)
         # Along an axis without a window, each tile would recompute the whole axis, of unknown size.
         is_bounded = len(ranges) == len(_loops(trace.loop(first)))
         if not is_bounded or {each.base for each in ranges.values()} != {*blocks}:
