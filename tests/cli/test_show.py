@@ -124,6 +124,7 @@ def test_dump(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "code", "said"),
     [
         (["smothing.py:smooth"], "no-kernel-file", "did you mean `smoothing.py`?"),
+        ([".:smooth"], "no-kernel-file", "that is a folder: give the path of a Python file in it"),
         (["nowhere/x.py:smooth"], "no-kernel-file", "there is no folder `nowhere` either"),
         (["smoothing.py:smoth"], "no-kernel-named", "did you mean `smooth`?"),
         (["smoothing.py:zzz"], "no-kernel-named", "its kernels are `smooth`"),

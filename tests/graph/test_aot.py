@@ -319,3 +319,13 @@ def test_functions_are_written_while_others_are_lowered(monkeypatch: pytest.Monk
         x = g.relu(g.dense(x, np.ones((columns, x.tensor.shape[1]), np.float32)))
     tl.graph.compile(g.function(x))(np.ones((3, 50), np.float32))
     assert written == [True]
+
+
+def test_a_misspelt_strategy_is_answered_with_those_of_graphs_too() -> None:
+    g = Builder("f")
+    f = g.function(g.relu(g.input("x", tl.f32[4])))
+    with pytest.raises(tl.PlanError, match=r"`exact`, `graph`, `group`(.|\n)*did you mean `graph`"):
+        compile(f, strategy="grahp")
+    with pytest.raises(tl.PlanError) as caught:
+        tl.compile(tl.parse("@tl.kernel\ndef f(x: tl.f32[4]):\n    x[0] = 1"), strategy="grahp")
+    assert "graph" not in str(caught.value)

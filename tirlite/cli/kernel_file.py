@@ -105,6 +105,8 @@ def kernels_in(path: Path) -> dict[str, Kernel]:
 
 
 def _other_files(path: Path) -> str:
+    if path.is_dir():
+        return "that is a folder: give the path of a Python file in it"
     folder = path.parent
     if not folder.is_dir():
         return f"there is no folder `{folder}` either"

@@ -83,8 +83,8 @@ class UnknownStrategy(PlanMessage):
     help = "the strategies are {known}{hint}"
 
     name: str
-    hint: str = ""
-    known: str = ", ".join(f"`{name}`" for name in STRATEGIES)
+    hint: str
+    known: str
 
 
 class MatchRangeStrategy(PlanMessage):
@@ -98,10 +98,11 @@ class MatchRangeStrategy(PlanMessage):
     help = "it is an option of `share`; `tvm` has a match range of 16, and the others have none"
 
 
-def strategy_called(name: str) -> Strategy:
-    """Raises PlanError for an unknown name."""
+def strategy_called(name: str, *more: str) -> Strategy:
+    """Raises PlanError for an unknown name, with all that are known, and `more` that the caller has beside them."""
     if name not in STRATEGIES:
-        raise UnknownStrategy(name, hint(name, STRATEGIES)).error()
+        known = sorted([*STRATEGIES, *more])
+        raise UnknownStrategy(name, hint(name, known), ", ".join(f"`{each}`" for each in known)).error()
     return STRATEGIES[name]
 
 

@@ -14,6 +14,7 @@ from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.known.lowered import LoweredFront, keep_lowered, known_lowered, lowered_key
 from tirlite.plan.collection import collection_paused
 from tirlite.plan.order import samples
+from tirlite.plan.strategy import strategy_called
 from tirlite.record import cached_property, record, replace
 from tirlite.rewrite.options import OptionType
 from tirlite.show import shown
@@ -65,10 +66,13 @@ def compile(  # noqa: A001
     Raises GraphError for what has no kernel, or cannot be kept, and PlanError for less than one thread.
     """
     with boundary, collection_paused():
-        if choices.get("strategy") == "graph":
+        strategy = choices.get("strategy")
+        if strategy == "graph":
             from tirlite.graph.memory.plan_memory import by_tokens
 
             choices["strategy"] = by_tokens
+        elif isinstance(strategy, str):
+            strategy_called(strategy, "graph")
         if threads is not None:
             choices["target"] = default_options(choices).target.with_workers(threads)
         options = default_options(choices)
