@@ -376,6 +376,7 @@ class Statements:
         if self.module.exported or not (has_loops or is_unbound(stmt)):
             yield self._stretch(stmt, start, stop, compare, step, origin)
             return
+        is_run_often = has_loops and self._depth > 0  # a loop without loops inside may hold vectors in all registers
         longest = iterations_between(self.out, work_of(self.values, stmt, self.once))
         before, stretch, ask, again, done = out.block, *map(out.label, ("stretch", "ask", "again", "done"))
         out.branch_if(out.compare(f"icmp {compare}", start, stop), stretch, done)
@@ -388,11 +389,11 @@ class Statements:
         self.counting.append(None)
         yield self._stretch(stmt, first, end, compare, step, origin)
         self.counting.pop()
-        if self._depth:
+        if is_run_often:
             polling.between_parts(out, length, longest)
         out.branch_if(out.compare(f"icmp {compare}", end, stop), ask, done)
         out.start(ask)
-        if not self._depth:
+        if not is_run_often:
             polling.poll_now(out)
         out.follow(again)
         out.branch(stretch)
