@@ -167,7 +167,7 @@ def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None
     widths = place_widths_of(loop, rules.processor)
     repeats = is_repeatable(loop, facts.touches_in.get(loop, {}))
     try:
-        stmts = (*VectorLoops(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=repeats).statements(),)
+        stmts = (*VectorLoops(loop, loop.body, lanes, widths, is_repeatable=repeats).statements(),)
     except NotVector:
         return None
     stmts = (*declared(flat, stmts),)
@@ -397,7 +397,7 @@ def _at(
     )
     made = partial(made, pays=pays, is_alone=place > 0 and around is None)
     try:
-        plain = (*made(lambda each: each, is_rest=around is not None).statements(),)
+        plain = (*made(is_rest=around is not None).statements(),)
     except NotVector:
         return None
     if around is None:
@@ -409,7 +409,7 @@ def _at(
         return (*declared(flat, nested(chain[:place], *plain).stmts),)
     level, outer = around
     try:
-        together = (*made(partial(_jam, outer)).statements(),)
+        together = (*made(jam=partial(_jam, outer)).statements(),)
     except NotVector:
         return (*declared(flat, nested(chain[:place], *plain).stmts),)
     between = chain[level + 1 : place]

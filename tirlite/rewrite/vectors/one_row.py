@@ -50,7 +50,7 @@ def one_row(
     widths = widths_of(row, processor) if has_much_to_do(row) else stencil_widths_of(row, processor)
     lanes = partial(Grouped, row, {}, inside, uniform_scalars(row.body, row.var))
     repeats = is_repeatable(chain[-1], touches)
-    made = VectorLoops(row, row.body, lambda body: body, lanes, widths, is_repeatable=repeats, processor=processor)
+    made = VectorLoops(row, row.body, lanes, widths, is_repeatable=repeats, processor=processor)
     try:
         stmts: tuple[Stmt, ...] = (*made.statements(),)
     except NotVector:

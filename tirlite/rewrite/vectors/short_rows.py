@@ -262,7 +262,7 @@ def with_short_rows(
         trial.block(body)
         if not is_repeatable(trial.set_anew):
             return None
-        made = VectorLoops(loop, body, lambda each: each, rows_from, (lanes, lanes), is_repeatable=True)
+        made = VectorLoops(loop, body, rows_from, (lanes, lanes), is_repeatable=True)
         stmts = (*made.vectors(rows, folded(Add(loop.start, rows))),)
     except NotVector:
         return None

@@ -69,11 +69,11 @@ class VectorLoops:
         self,
         loop: For,
         body: SeqStmt,
-        jam: Callable[[SeqStmt], SeqStmt],
         lanes: Callable[[Expr, int], Lanes],
         widths: tuple[int, int],
         *,
         is_repeatable: bool,
+        jam: Callable[[SeqStmt], SeqStmt] = lambda body: body,
         processor: Processor | None = None,
         pays: Expr | None = None,
         is_alone: bool = False,
@@ -250,7 +250,7 @@ def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...
     is_short = isinstance(count, IntImm) and count.value < (longer if count.value % widths[0] else long)
     if is_short or not is_steady(loop.start, loop.stop):
         return None
-    vectors = VectorLoops(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=True)
+    vectors = VectorLoops(loop, loop.body, lanes, widths, is_repeatable=True)
     try:
         stmts = (*vectors.vectors(count, loop.stop),)
     except NotVector:
