@@ -358,7 +358,7 @@ class Statements:
         if stmt in self.storage.workers:
             yield self._distributed(stmt, start, stop)
         elif abs(stmt.step) == 1:
-            loop, (start, stop) = self.as_one_row(stmt, start, stop)
+            loop, (start, stop) = as_one_row(self.values, stmt, start, stop)
             takes_tiles = self.module.processor.has_tiles and any(isinstance(each, For) for each in loop.body.stmts)
             done = tiles.begin(self.values, loop, start, stop) if takes_tiles else ""
             yield self._counted(loop, start, stop, "slt" if stmt.step > 0 else "sgt", f"nsw {stmt.step}")
@@ -372,11 +372,10 @@ class Statements:
         self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | Shifted | None = None
     ) -> Steps[None]:
         """A loop with step 1; one that may run long runs in stretches, and polls for signals between them."""
-        out, has_loops = self.out, polls_between(stmt, self._depth)
-        if self.module.exported or not (has_loops or is_unbound(stmt)):
+        out, has_whiles = self.out, polls_between(stmt, self._depth, whiles=True)
+        if self.module.exported or not (has_whiles or is_unbound(stmt)):
             yield self._stretch(stmt, start, stop, compare, step, origin)
             return
-        is_run_often = has_loops and self._depth > 0  # a loop without loops inside may hold vectors in all registers
         longest = iterations_between(self.out, work_of(self.values, stmt, self.once))
         before, stretch, ask, again, done = out.block, *map(out.label, ("stretch", "ask", "again", "done"))
         out.branch_if(out.compare(f"icmp {compare}", start, stop), stretch, done)
@@ -389,11 +388,11 @@ class Statements:
         self.counting.append(None)
         yield self._stretch(stmt, first, end, compare, step, origin)
         self.counting.pop()
-        if is_run_often:
-            polling.between_parts(out, length, longest)
+        if has_whiles and self._depth:  # else not here: a loop around may hold vectors in all registers
+            polling.count_up(out, length, longest)
         out.branch_if(out.compare(f"icmp {compare}", end, stop), ask, done)
         out.start(ask)
-        if not is_run_often:
+        if not has_whiles or not self._depth:
             polling.poll_now(out)
         out.follow(again)
         out.branch(stretch)
@@ -406,7 +405,8 @@ class Statements:
         `step`: the overflow flag and the increment of the counter. `origin`: the loop variable is `origin` plus the
         counter times the loop's step; a Shifted computes it itself.
         """
-        out = self.out
+        out, polls = self.out, not self.module.exported and polls_between(stmt, self._depth, whiles=False)
+        between = iterations_between(self.out, work_of(self.values, stmt, self.once)) if polls else None
         before, body, latch, done = out.block, out.label("loop"), out.label("latch"), out.label("done")
         out.branch_if(out.compare(f"icmp {compare}", start, stop), body, done)
         out.start(body)
@@ -420,6 +420,8 @@ class Statements:
         elif origin is not None:
             variable = origin.variable(counter)
         self.environment.variables[stmt.var] = variable
+        if between is not None:
+            polling.count_up(out, integer(1), between, in_memory=True)
         self.environment.notes, free = in_any_order(stmt, self.environment.notes, self.module)
         for prefetch in self.ahead.get(stmt, ()):
             ahead.emit(self.values, prefetch)
@@ -431,10 +433,6 @@ class Statements:
         note = out.loop_metadata(*hints) if hints else ""
         out.branch_if(out.compare(f"icmp {compare}", following, stop), body, done, note)
         out.start(done)
-
-    def as_one_row(self, stmt: For, *bounds: Value) -> tuple[For, tuple[Value, ...]]:
-        """The loop and its bounds, or a single loop over all elements if its nest covers whole rows."""
-        return as_one_row(self.values, stmt, *bounds)
 
     def _strided(self, stmt: For, start: Value, stop: Value) -> Steps[None]:
         """A loop with another step: it counts iterations, since the variable itself might overflow after the last."""
@@ -466,7 +464,7 @@ class Statements:
             from tirlite.codegen.workspace_layout import worker_addresses
 
             self.addresses |= worker_addresses(self.values, self.storage, stmt, self.parts[stmt], worker)
-        loop, (first, end, start) = self.as_one_row(stmt, first, end, start)
+        loop, (first, end, start) = as_one_row(self.values, stmt, first, end, start)
         yield self._counted(loop, first, end, "ult", "nuw 1", start)
         self.module.tasks += 1
         body = close(self.out, f"{self.name}_parallel{self.module.tasks}")

@@ -97,14 +97,18 @@ def work_of(values: Expressions, loop: For, once: dict[For, Work]) -> Value:
     return _operand(values.out, once[loop])
 
 
-def polls_between(loop: For, depth: int) -> bool:
+def polls_between(loop: For, depth: int, *, whiles: bool) -> bool:
     """Whether a loop at this depth polls for signals: the outer loops of a nest that may run long do.
 
-    A loop along an array with only a few taps inside does not, so that LLVM can optimise it like an innermost loop.
+    Asked for those with a `while` inside, or for the others, which are to poll in each iteration: else LLVM unswitches
+    loops over vectors into twice the code, which was slower. A loop along an array with only a few taps inside does not
+    poll, so that LLVM can optimise it like an innermost loop.
     """
     if loop.kind is ForKind.UNROLLED or depth > _DEEPEST:
         return False
     inside = [*statements_of(loop.body, For, While, KernelCall)]
+    if any(isinstance(each, While) for each in inside) is not whiles:
+        return False
     if inside and all(map(_is_short, inside)) and _is_along_array(loop):
         return False
     product = 1.0

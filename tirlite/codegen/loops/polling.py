@@ -57,7 +57,7 @@ def begin(around: list[Count | None], out: KernelFunction, loop: While, between:
     first = integer(between)
     out.allocas.append(f"  store {first.typed}, ptr {count.place.text}")
     polls, going = out.label("ask"), out.label("going")
-    left = _taken(count, integer(1))
+    left = _moved(count, "sub nsw", integer(1))
     out.branch_if(out.compare("icmp sle", left, integer(0)), polls, going)
     out.start(polls)
     out.effect(f"store {_volatile(count)}{first.typed}, {count.place.typed}", count.place)
@@ -66,15 +66,17 @@ def begin(around: list[Count | None], out: KernelFunction, loop: While, between:
     out.start(going)
 
 
-def between_parts(out: KernelFunction, part: Value, longest: Value) -> None:
-    """Polls after a stretch of a loop, if all stretches since the last poll have `longest` iterations together."""
-    place, polls, going = out.alloca(8, 8), out.label("ask"), out.label("going")
-    out.allocas.append(f"  store i64 0, ptr {place.text}")
-    so_far = out.op("add", out.value(i64, f"load i64, {place.typed}", place), part)
-    out.effect(f"store {so_far.typed}, {place.typed}", so_far, place)
-    out.branch_if(out.compare("icmp uge", so_far, longest), polls, going)
+def count_up(out: KernelFunction, iterations: Value, between: Value, *, in_memory: bool = False) -> None:
+    """Polls once there were `between` iterations, of all runs of a loop, with these.
+
+    The counter is kept in memory if inner loops need the registers.
+    """
+    count, polls, going = Count(out, out.alloca(8, 8), in_memory), out.label("ask"), out.label("going")
+    out.allocas.append(f"  store i64 0, ptr {count.place.text}")
+    so_far = _moved(count, "add", iterations)
+    out.branch_if(out.compare("icmp uge", so_far, between), polls, going)
     out.start(polls)
-    out.effect(f"store i64 0, {place.typed}", place)
+    out.effect(f"store {_volatile(count)}i64 0, {count.place.typed}", count.place)
     poll_now(out)
     out.branch(going)
     out.start(going)
@@ -95,15 +97,14 @@ def how_far(values: Expressions, along: Iterable[tuple[Load, int]]) -> Value:
 
 def pass_on(count: Count, iterations: Value) -> None:
     """Counts the iterations of a loop that does not poll itself for the loop around."""
-    _taken(count, iterations)
+    _moved(count, "sub nsw", iterations)
 
 
-def _taken(count: Count, iterations: Value) -> Value:
-    out, place = count.out, count.place
-    volatile = _volatile(count)
-    left = out.op("sub nsw", out.value(i64, f"load {volatile}i64, {place.typed}", place), iterations)
-    out.effect(f"store {volatile}{left.typed}, {place.typed}", left, place)
-    return left
+def _moved(count: Count, operation: str, iterations: Value) -> Value:
+    out, place, volatile = count.out, count.place, _volatile(count)
+    moved = out.op(operation, out.value(i64, f"load {volatile}i64, {place.typed}", place), iterations)
+    out.effect(f"store {volatile}{moved.typed}, {place.typed}", moved, place)
+    return moved
 
 
 def _volatile(count: Count) -> str:
