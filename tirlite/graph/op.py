@@ -1,6 +1,6 @@
-"""What an operator of a graph is: its name, operands, attributes, the type and value of its result, its kernel.
+"""Defines an operator of graphs: its name, operands, attributes, type rule, NumPy value and kernel.
 
-All operators are found here by name: those that the modules of `tirlite.graph.operators` declare.
+`OPS` maps names to all operators that the modules of `tirlite.graph.operators` declare.
 """
 
 from __future__ import annotations
@@ -91,23 +91,23 @@ class BadAttribute(GraphMessage):
 
 @record
 class Attrs:
-    """Attributes of a call: none. Operators that have some take a subclass. Equal by value."""
+    """The attributes of a call: none. Operators with attributes use a subclass. Equal by value."""
 
     def at(self, binding: Mapping[Dim, int]) -> Self:
-        """The same attributes with their sizes as integers."""
+        """The same attributes with their sizes evaluated to integers."""
         return self.mapped(lambda size: evaluate(size, binding))
 
     def substituted(self, sizes: Mapping[Dim, Size]) -> Self:
-        """The same attributes with sizes in the place of dims."""
+        """The same attributes with dims replaced by sizes."""
         return self.mapped(lambda size: substitute(size, sizes))
 
     @property
     def bits(self) -> tuple[object, ...]:
-        """What is equal for the same attributes alone: 0.0 and -0.0 are equal, and do not mean the same."""
+        """A key for equality by bits: unlike `==`, it tells 0.0 from -0.0."""
         return tuple(_bits(getattr(self, each.name)) for each in fields(self))
 
     def symbolic_sizes(self) -> list[Size]:
-        """The sizes in it that depend on dims."""
+        """The sizes among the attributes that depend on dims."""
         found: list[Size] = []
 
         def note(size: Poly) -> Size:
@@ -118,7 +118,7 @@ class Attrs:
         return found
 
     def mapped(self, function: Callable[[Poly], Size]) -> Self:
-        """The same attributes with what a function makes of each size that depends on dims."""
+        """The same attributes with `function` applied to each size that depends on dims."""
         changes = {}
         for each in fields(self):
             value = getattr(self, each.name)
@@ -127,7 +127,7 @@ class Attrs:
         return replace(self, **changes) if changes else self
 
     def __str__(self) -> str:
-        """Those that differ from their defaults, as in a call: `axis=1, epsilon=1e-05`."""
+        """The attributes that differ from their defaults, as in a call: `axis=1, epsilon=1e-05`."""
         parts = []
         for each in fields(self):
             value = getattr(self, each.name)
@@ -162,10 +162,10 @@ def _text(value: object) -> str:
 
 @record
 class Site:
-    """Where a type is inferred: the operator's name, the types of its operands, its attributes, and its place.
+    """A call whose type is inferred: the operator's name, the operands' types, the attributes and the source span.
 
-    What an operator asks of extents, and is not proved, is noted in `demands`, if there are any. The methods that end
-    the inference return the error to raise.
+    If `demands` is given, conditions on extents that are not proved are added to it, to be checked at each call.
+    `mismatch`, `undecided`, `unequal`, `wrong_type` and `bad_attribute` return the error to raise.
     """
 
     op: str
@@ -176,13 +176,13 @@ class Site:
     demands: Demands | None = None
 
     def is_equal(self, a: Size, b: Size) -> bool:
-        """Whether two extents that must be equal are so: by proof, or because it becomes a demand of each call."""
+        """Whether two extents are proved equal, or their equality becomes a demand checked at each call."""
         return is_equal(a, b) or (self.demands is not None and self.demands.ask(a, b, self, self.span))
 
     def is_most(self, a: Size, b: Size) -> bool:
-        """Whether `a` may be at most `b`: where it need not be, it becomes a demand of each call.
+        """False only if `a <= b` is proved wrong; if unknown, it becomes a demand checked at each call.
 
-        Of extents that a run finds nothing is demanded of a call: the kernel checks them.
+        Extents that are only known during a run are checked by the kernel instead.
         """
         found = proof_of_most(a, b)
         if found is Proof.UNKNOWN and self.demands is not None and not run_dims((a, b)):
@@ -209,7 +209,7 @@ class Site:
         return first.dtype
 
     def axis(self, axis: int, rank: int) -> int:
-        """An axis counted from the front, where negative ones count from the end."""
+        """An axis counted from the front; a negative `axis` counts from the end."""
         if not -rank <= axis < rank:
             raise self.bad_attribute(f"axis {axis} does not exist in {rank} axes")
         return axis % rank
@@ -225,14 +225,17 @@ class Site:
         return ShapeMismatch(str(self), why, span=self.span).error()
 
     def undecided(self, why: str, *sizes: Size) -> TirliteError:
-        """For what is not proved of the operands' extents and `sizes`: perhaps as dims of one name are two."""
+        """The error for an unproved condition on the operands' extents and `sizes`.
+
+        If two different dims share one name, which is often the cause, the error says that instead.
+        """
         extents = (extent for arg in self.args for tensor in tensors(arg) for extent in tensor.shape)
         if (message := contradiction(dim for size in (*extents, *sizes) for dim in dims_of(size))) is not None:
             return GraphError(message.replaced(span=self.span))
         return ShapeUndecided(str(self), why, span=self.span).error()
 
     def unequal(self, why: str, a: Size, b: Size) -> TirliteError:
-        """For two extents that must be equal, and are not proved to be."""
+        """The error for two extents that must be equal and are not proved to be."""
         if prove_eq(a, b) is Proof.NO:
             return self.mismatch(why)
         return self.undecided(f"{why}: are they equal?", a, b)
@@ -249,8 +252,8 @@ class Site:
 
 
 Array: TypeAlias = npt.NDArray[Any]
-# Attributes, whose sizes are integers, and arrays in; an array, or several, out. Elements of half precision come as f32
-# and are rounded by the caller; all others come and leave in their own type.
+# Receives attributes, with all sizes as integers, and arrays; returns one array or several. Half-precision elements are
+# passed and returned as f32, and the caller rounds them; all others have their own type.
 Meaning: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
 
 
@@ -261,13 +264,13 @@ def plain(function: Callable[..., Any]) -> Meaning:
 
 @record(eq=False)
 class Lowering:
-    """How a kernel is made: by a factory, from `first`, the operands' types (None for one that is absent), the results'
-    types, and the attributes by keyword, but for those that are `said` by the types.
+    """How an operator's kernel is made: by calling a factory.
 
-    The factory is a function, or the name of one in `tirlite.kernels.operators`, which is loaded when it is needed.
-    Where each element of the result is made of one of each operand, `formula` makes it of these, widened, and of the
-    attributes. Operands broadcast; those of fewer axes have the last ones of the result, or those from `aligned` on,
-    which may be an attribute.
+    factory: a function, or "module.function" in `tirlite.kernels.operators`, imported when needed. Its arguments are
+        `first`, the operands' types (None if absent), the results' types, and the attributes by keyword.
+    said: the attributes that are not passed, since the types imply them.
+    formula: of an elementwise operator, computes a result element from the widened operand elements and the attributes.
+    aligned: the axis of the result, or the attribute with it, where broadcast operands' axes begin; default: the last.
     """
 
     factory: str | Callable[..., PrimFunc]
@@ -286,7 +289,7 @@ class Lowering:
 
 
 class NodeAttributes(Protocol):
-    """The attributes of a node of ONNX, each with what it is where it is left out."""
+    """The attributes of an ONNX node, each read with the default that applies if it is absent."""
 
     def integer(self, name: str, default: int = 0) -> int: ...
     def flag(self, name: str, default: int = 0) -> bool: ...
@@ -300,7 +303,7 @@ class NodeAttributes(Protocol):
 
 @record
 class Spelling:
-    """What a node of ONNX that is one operator here, operand by operand, is called, and what its attributes become."""
+    """The ONNX operator with the same operands as an operator here: its name, and how its attributes are translated."""
 
     name: str
     attrs: Callable[[NodeAttributes], Attrs] | None = None
@@ -309,12 +312,15 @@ class Spelling:
 
 @record(eq=False, repr=False)
 class Op:
-    """An operator. `rule(site, attrs)` gives the type of its result, or raises one of the errors of `site`.
+    """An operator.
 
-    It takes from `least` to `most` operands (None: any number) and attributes of the class `attrs`. Its value is that
-    of `meaning(attrs, *arrays)`, where there is one, else what its kernel computes. A view gives its operand's bytes
-    under another shape. An element-wise operator makes each element of its result from the elements at the same index,
-    after broadcasting. One that `overwrites` reads what it needs of its first operand before it writes there.
+    rule: `rule(site, attrs)` returns the type of the result, or raises one of the errors of `site`.
+    least, most: the number of operands; `most` of None means any number.
+    attrs: the class of its attributes.
+    is_view: the result is the operand's bytes under another shape.
+    is_elementwise: each result element depends only on the operands' elements at the same index, after broadcasting.
+    overwrites: the result may share the first operand's memory: elements are read before they are overwritten.
+    meaning: `meaning(attrs, *arrays)` is its value by NumPy; without one its kernel defines the value.
     """
 
     name: str
@@ -340,7 +346,7 @@ class Op:
         return self.rule(site, site.attrs)
 
     def means(self, attrs: Attrs, *arrays: Any) -> Any:
-        """The value by NumPy, of an operator that has a meaning of its own."""
+        """The value by NumPy, for an operator that has a `meaning`."""
         assert self.meaning is not None, f"{self.name} means what its kernel computes"
         return self.meaning(attrs, *arrays)
 
@@ -350,7 +356,7 @@ class Op:
         return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Rules are functions without names of their own.
+        # Pickled by name, since rules are local functions and lambdas.
         return _called, (self.name,)
 
     def __repr__(self) -> str:
@@ -358,7 +364,7 @@ class Op:
 
 
 def _called(name: str) -> Op:
-    """The operator of this name, in a process that may not have loaded it yet."""
+    """The operator of this name; unpickling may be what first loads the operators in a process."""
     return OPS[name]
 
 
@@ -370,7 +376,7 @@ class Axis(Attrs):
 
 
 def axis_of(node: NodeAttributes) -> Axis:
-    """The attribute `axis` of a node, which is the first one where it is left out."""
+    """The attribute `axis` of a node, by default 0."""
     return Axis(node.axis("axis", 0))
 
 
@@ -383,7 +389,7 @@ class Count(Attrs):
 
 @record
 class Reshape(Attrs):
-    """The extents of the result, all of them; `told` are extents that a run finds, and that must be what they are."""
+    """All extents of the result; `told` are extents found during the run, which must equal those given."""
 
     shape: Shape
     told: Shape = ()
@@ -402,7 +408,7 @@ _PACKAGE = "tirlite.graph.operators"
 
 
 class _Operators(Mapping[str, Op]):
-    """The operators by name. Their modules, which use the builder, are loaded when the first one is asked for."""
+    """The operators by name. Their modules import the builder, so they are imported on the first lookup."""
 
     def __getitem__(self, name: str) -> Op:
         return _found()[name]
@@ -432,13 +438,13 @@ def _found() -> dict[str, Op]:
 
 @cache
 def ops_from_elsewhere() -> frozenset[Op]:
-    """The operators whose files are not tirlite's own: what depends on these is not kept for later processes."""
+    """The operators declared outside of tirlite's files: graphs that use them are not cached for later processes."""
     home = Path(import_module(_PACKAGE).__file__ or "").parent
     return frozenset(op for each in _modules() if Path(each.__file__ or "").parent != home for op in _declared(each))
 
 
 def _declared(module: ModuleType) -> Iterator[Op]:
-    """The operators that are members of the classes in a module."""
+    """The operators that are members of the module's classes."""
     for kind in vars(module).values():
         if isinstance(kind, type) and kind.__module__ == module.__name__:
             for member in vars(kind).values():

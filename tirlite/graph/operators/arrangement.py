@@ -56,7 +56,7 @@ def sliced(extent: Size, start: Extent | None, stop: Extent | None, step: int, s
 
 
 def _clamped(index: Size, low: Size, high: Size, extent: Size) -> Size:
-    """An index between `low` and `high`; one that is negative counts from the end."""
+    """An index clamped to `low` .. `high`; a negative one counts from the end."""
     if isinstance(index, int) and abs(index) >= _FAR:
         return high if index > 0 else low
     if prove_le(0, index) is Proof.NO:
@@ -66,7 +66,7 @@ def _clamped(index: Size, low: Size, high: Size, extent: Size) -> Size:
 
 @record
 class Transpose(Attrs):
-    """The axes of the operand in the order of the result."""
+    """The permutation: for each axis of the result, the axis of the operand."""
 
     axes: tuple[int, ...]
 
@@ -87,7 +87,7 @@ class Tile(Attrs):
 
 @record
 class Slice(Attrs):
-    """For each axis: the first index, how many there are, and the step from one to the next, which may be negative."""
+    """For each axis: the first index, the number of indices, and the step, which may be negative."""
 
     starts: tuple[Size, ...]
     sizes: tuple[Size, ...]
@@ -273,17 +273,17 @@ def _gather(attrs: Axis, x: Array, indices: Array) -> Array:
 
 
 def numbers(sizes: tuple[object, ...]) -> tuple[int, ...]:
-    """Sizes that are integers, as all are once the dims are bound."""
+    """The sizes as integers; all are, once the dims are bound."""
     assert all(isinstance(size, int) for size in sizes)
     return tuple(size for size in sizes if isinstance(size, int))
 
 
 class Arrangement(CallBuilder):
-    """Elements of any type, moved but not changed. Extents may be integers, dims, or expressions of dims."""
+    """Moves elements of any type without changing them. Extents may be integers, dims, or expressions of dims."""
 
     @operator(_reshape_type, _reshape, attrs=Reshape, is_view=True)
     def reshape(self, x: Operand, shape: Sequence[Extent]) -> Call:
-        """The same elements in the same order under another shape; one extent may be -1: whatever is left for it."""
+        """The same elements in the same order under another shape; one extent may be -1 and is then inferred."""
         (value,) = self._operands([x], span := self._here())
         if self.renewal is not None:
             value = self.renewal.value(value)
@@ -296,7 +296,7 @@ class Arrangement(CallBuilder):
 
     @operator(_assume_type, _reshape, attrs=Reshape, is_view=True)
     def assume(self, x: Operand, shape: Sequence[Extent]) -> Call:
-        """x under another shape of as many elements: where that is not proved, each call or run is checked for it."""
+        """x under another shape of as many elements; if the counts are not proved equal, each call or run checks it."""
         (value,) = self._operands([x], span := self._here())
         extents = shape_of(shape, span)
         made = self.call("assume", value, attrs=Reshape(extents))
@@ -311,13 +311,13 @@ class Arrangement(CallBuilder):
         return made
 
     def flatten(self, x: Operand, axis: int = 1) -> Call:
-        """A matrix: the axes before `axis` become its rows, those from there on its columns."""
+        """A matrix: the axes before `axis` become its rows, the others its columns."""
         (value,) = self._operands([x], self._here())
         place = axis if axis >= 0 else axis + len(value.shape)
         return self.reshape(value, (product(value.shape[:place]), product(value.shape[place:])))
 
     def squeeze(self, x: Operand, axes: int | Sequence[int] | None = None) -> Call:
-        """Without these axes, whose extents must be 1; without all axes of extent 1 where none are given."""
+        """Removes these axes, whose extents must be 1; by default all axes of extent 1."""
         (value,) = self._operands([x], self._here())
         rank = len(value.shape)
         if axes is None:
@@ -327,7 +327,7 @@ class Arrangement(CallBuilder):
         return self.reshape(value, [extent for axis, extent in enumerate(value.shape) if axis not in dropped])
 
     def unsqueeze(self, x: Operand, axes: int | Sequence[int]) -> Call:
-        """With axes of extent 1 put in, so that they stand at these places of the result."""
+        """Inserts axes of extent 1 at these positions of the result."""
         (value,) = self._operands([x], self._here())
         places = [axes] if isinstance(axes, int) else list(axes)
         rank = len(value.shape) + len(places)
@@ -336,12 +336,12 @@ class Arrangement(CallBuilder):
         return self.reshape(value, [1 if axis in put else next(rest, 1) for axis in range(rank)])
 
     def expand_dims(self, x: Operand, axis: int) -> Call:
-        """With one axis of extent 1 put in."""
+        """Inserts one axis of extent 1."""
         return self.unsqueeze(x, axis)
 
     @operator(_transpose_type, _transpose, "arrange.transpose", attrs=Transpose)
     def transpose(self, x: Operand, axes: Sequence[int] | None = None) -> Call:
-        """The axes in another order; reversed where none is given."""
+        """The axes in another order; by default reversed."""
         (value,) = self._operands([x], self._here())
         rank = len(value.shape)
         order = range(rank - 1, -1, -1) if axes is None else [axis + rank if axis < 0 else axis for axis in axes]
@@ -349,12 +349,12 @@ class Arrangement(CallBuilder):
 
     @operator(_broadcast_to_type, _broadcast_to, Lowering("arrange.broadcast_to", said=("shape",)), attrs=Broadcast)
     def broadcast_to(self, x: Operand, shape: Sequence[Extent]) -> Call:
-        """x, repeated along the axes that it lacks and those of extent 1 until it has this shape."""
+        """x broadcast to this shape: repeated along missing axes and axes of extent 1."""
         return self.call("broadcast_to", x, attrs=Broadcast(shape_of(shape, self._here())))
 
     @operator(_tile_type, _tile, "arrange.tile", attrs=Tile)
     def tile(self, x: Operand, repeats: Sequence[Extent]) -> Call:
-        """x, this many times along each axis."""
+        """x repeated this many times along each axis."""
         return self.call("tile", x, attrs=Tile(shape_of(repeats, self._here())))
 
     @operator(_slice_type, _slice, "arrange.slice_", attrs=Slice)
@@ -366,7 +366,7 @@ class Arrangement(CallBuilder):
         axes: Sequence[int] | None = None,
         steps: Sequence[int] | None = None,
     ) -> Call:
-        """`x[start:stop:step]` along the given axes, or the first ones, with the meaning that Python gives it."""
+        """`x[start:stop:step]`, as in Python, along the given axes, or the first ones."""
         (value,) = self._operands([x], span := self._here())
         shape = value.shape
         every: list[tuple[Size, Size, int]] = [(0, extent, 1) for extent in shape]
@@ -387,19 +387,19 @@ class Arrangement(CallBuilder):
         mode: str = "constant",
         value: float | int = 0,
     ) -> Call:
-        """x with more elements before and after each axis: of `value`, or by mode "edge", "reflect" or "wrap"."""
+        """x padded before and after each axis: with `value`, or by mode "edge", "reflect" or "wrap"."""
         first = shape_of(before, span := self._here())
         last = first if after is None else shape_of(after, span)
         return self.call("pad", x, attrs=Pad(first, last, mode, value))
 
     @operator(_concat_type, _concat, "arrange.concat", most=None, attrs=Axis)
     def concat(self, parts: Sequence[Operand], axis: int = 0) -> Call:
-        """The parts one after the other along an axis."""
+        """The parts concatenated along an axis."""
         return self.call("concat", *parts, attrs=Axis(axis))
 
     @operator(_split_type, _split, Lowering("arrange.split", said=("sizes",)), attrs=Split)
     def split(self, x: Operand, parts: int | Sequence[Extent], axis: int = 0) -> list[TupleGetItem]:
-        """The parts along an axis: of the given extents, or this many equal ones and the last of what is left."""
+        """Splits x along an axis: into the given extents, or into this many equal parts, the last with the rest."""
         (value,) = self._operands([x], span := self._here())
         if isinstance(parts, int):
             extent = value.shape[axis] if -len(value.shape) <= axis < len(value.shape) else 0
@@ -412,7 +412,7 @@ class Arrangement(CallBuilder):
 
     @operator(_gather_type, _gather, "indexing.gather", least=2, attrs=Axis, onnx=Spelling("Gather", axis_of))
     def gather(self, x: Operand, indices: Operand, axis: int = 0) -> Call:
-        """The elements at these indices of an axis, whose place the axes of the indices take; as numpy.take."""
+        """The elements at these indices of an axis, which the axes of the indices replace; as numpy.take."""
         return self.call("gather", x, indices, attrs=Axis(axis))
 
 
@@ -443,7 +443,7 @@ def _range(attrs: Count, start: Array, delta: Array) -> Array:
 
 
 class Creation(CallBuilder):
-    """Tensors that are made of no others."""
+    """Creates tensors from numbers and dims."""
 
     @operator(_range_type, _range, Lowering("arrange.range_", said=("count",)), least=2, attrs=Count)
     def range(self, start: Operand, delta: Operand, count: Extent) -> Call:
@@ -452,6 +452,6 @@ class Creation(CallBuilder):
 
     @operator(_sizes_type, _sizes, least=0, attrs=Sizes)
     def sizes(self, elements: Sequence[Extent], dtype: DType = i64) -> Call:
-        """A vector of integers that are made of dims."""
+        """A vector of integers, given as expressions of dims."""
         found = shape_of(elements, self._here())
         return self.call("sizes", attrs=Sizes(found, (len(found),), dtype))

@@ -1,6 +1,6 @@
-"""Operators of several operands that broadcast against each other: each with its type, its value, and its formula.
+"""Elementwise operators of several operands, which broadcast: each with its type rule, its NumPy value and its formula.
 
-Integers wrap; `floor_divide` and `floor_mod` floor, `trunc_*` cut.
+Integers wrap; `floor_divide` and `floor_mod` round down, `trunc_*` towards zero.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _where_type(site: Site, attrs: Attrs) -> TensorType:
 def _power(x: Array, y: Array) -> Array:
     if x.dtype.kind == "f":
         return np.asarray(np.power(x, y))
-    # NumPy refuses negative exponents of integers: 1 and -1 have such powers, all else gives 0.
+    # NumPy rejects negative exponents of integers: only 1 and -1 have such powers, all other bases give 0.
     positive = np.power(x, np.maximum(y, 0))
     inverse = np.where(x == 1, 1, np.where(x == np.asarray(-1).astype(x.dtype), 1 - 2 * (y & 1), 0))
     return np.where(y >= 0, positive, inverse).astype(x.dtype)
@@ -87,7 +87,7 @@ def _trunc_divide(x: Array, y: Array) -> Array:
 
 
 def _shift(x: Array, y: Array, *, left: bool) -> Array:
-    # A shift by the width or more moves every bit out.
+    # A shift by the width or more shifts out every bit.
     bits = x.dtype.itemsize * 8
     inside = np.clip(y, 0, bits - 1)
     moved = np.left_shift(x, inside) if left else np.right_shift(x, inside)
@@ -100,9 +100,9 @@ _order, _equality = _binary(NUMBERS, bool_), _binary(NUMBERS_OR_BOOLS, bool_)
 
 
 class Binary(CallBuilder):
-    """Functions of the elements of two operands, which have one element type and broadcast as in NumPy.
+    """Elementwise functions of two operands, which share an element type and broadcast as in NumPy.
 
-    Comparisons give bools.
+    Comparisons return bools.
     """
 
     add = binary("x + y.", _numbers, np.add, Add, "Add")
@@ -154,7 +154,7 @@ class Binary(CallBuilder):
         onnx=Spelling("Where"),
     )
     def where(self, condition: Operand, x: Operand, y: Operand) -> Call:
-        """The elements of x where the condition holds, of y elsewhere. A number takes the other one's element type."""
+        """The elements of x where the condition is true, of y elsewhere. A number gets the other one's element type."""
         span = self._here()
         x, y = self._operands((x, y), span)
         return self.call("where", condition, x, y)

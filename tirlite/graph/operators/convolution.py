@@ -84,7 +84,7 @@ def _conv_type(site: Site, attrs: Conv) -> TensorType:
 
 
 def convolved(site: Site, attrs: Conv, outputs: Size, taken: Size, *window: Size) -> Shape:
-    """The shape of a convolution of the first operand by windows that take this many channels of a group."""
+    """The result shape of a convolution of the first operand; `taken` is the number of input channels per group."""
     x = windowed(site, attrs)
     contracted(site, x.shape[1], taken * attrs.groups)
     if isinstance(outputs, int) and outputs % attrs.groups:
@@ -100,7 +100,7 @@ def _conv_transpose_type(site: Site, attrs: ConvTranspose) -> TensorType:
 
 
 def transposed(site: Site, attrs: ConvTranspose, taken: Size, outputs: Size, *window: Size) -> Shape:
-    """The shape of the transpose of a convolution, by windows that make this many channels of a group."""
+    """The result shape of a transposed convolution: `taken` input channels, `outputs` output channels per group."""
     x = windowed(site, attrs)
     if attrs.same:
         raise site.bad_attribute("a transposed convolution is told its pads")
@@ -122,7 +122,7 @@ def transposed(site: Site, attrs: ConvTranspose, taken: Size, outputs: Size, *wi
 
 
 def conv(attrs: Conv, x: Array, weight: Array, bias: Array | None = None) -> Array:
-    """The convolution of arrays."""
+    """The convolution in NumPy."""
     padded = np.pad(x, pairs(pads_of(attrs, x.shape[2:], weight.shape[2:])))
     seen = windows(padded, weight.shape[2:], attrs.strides, attrs.dilations)
     axes = x.ndim - 2
@@ -162,10 +162,10 @@ def conv_given(image: Expr, stride: Steps, pad: Padding, dilation: Steps, groups
 
 
 class Convolution(CallBuilder):
-    """Windows that move over the axes after the second one of `[batch, channels, *spatial]`.
+    """Convolutions over the spatial axes of `[batch, channels, *spatial]`.
 
-    A single number stands for all spatial axes. `pad` takes a number, one for each axis, or two for each axis: what is
-    added before each of them, and then what is added behind each.
+    A single number stands for all spatial axes. `pad` is one number, one per axis, or two per axis: first the padding
+    before each axis, then the padding after each.
     """
 
     @operator(_conv_type, conv, "conv.conv", least=2, most=3, attrs=Conv)
@@ -222,7 +222,7 @@ class Convolution(CallBuilder):
         groups: int = 1,
         output_padding: Steps = 0,
     ) -> Call:
-        """The transpose of a convolution, with weights `[inputs, outputs / groups, *window]`."""
+        """The transposed convolution with weights `[inputs, outputs / groups, *window]`."""
         image, *rest = self._operands([x, weight, *([] if bias is None else [bias])], self._here())
         plain = conv_given(image, stride, pad, dilation, groups)
         extra = steps_of(output_padding, spatial_axes(image))

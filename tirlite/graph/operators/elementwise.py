@@ -29,7 +29,7 @@ class Cast(Attrs):
 
 @record
 class Clip(Attrs):
-    """The least and the greatest value; None is no limit."""
+    """The least and the greatest value; None means no limit."""
 
     low: float | int | None = None
     high: float | int | None = None
@@ -37,7 +37,7 @@ class Clip(Attrs):
 
 @record
 class Alpha(Attrs):
-    """The slope of what is below zero."""
+    """The slope or scale for negative elements."""
 
     alpha: float = 0.01
 
@@ -60,7 +60,7 @@ class Selu(Attrs):
 
 @record
 class Gelu(Attrs):
-    """Whether the formula with tanh stands for the one with erf."""
+    """Whether GELU is approximated by tanh instead of computed by erf."""
 
     approximate: bool = False
 
@@ -108,7 +108,7 @@ def _erf(x: Array) -> Array:
 
 
 def _sigmoid(x: Array) -> Array:
-    # The exponential of what is not positive never overflows.
+    # The exponential of a number that is not positive never overflows.
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
 
@@ -160,7 +160,7 @@ def _hard_sigmoid(attrs: HardSigmoid, x: Array) -> Array:
 
 
 def converted(x: Array, dtype: DType) -> Array:
-    """The elements in another type: floats become integers by cutting, saturate, and nan gives 0."""
+    """The elements in another type: floats become integers by truncation and saturation; nan becomes 0."""
     if dtype.is_bool:
         return np.asarray(x != 0)
     if not dtype.is_integer or x.dtype.kind != "f":
@@ -174,13 +174,13 @@ def converted(x: Array, dtype: DType) -> Array:
 
 
 def _cast(attrs: Cast, x: Array) -> Array:
-    # Half precision is kept in f32 here, and rounded by the caller.
+    # Half precision is returned as f32; the caller rounds it.
     wide = attrs.dtype.is_float and attrs.dtype.bits == 16
     return x.astype(np.float32) if wide else converted(x, attrs.dtype)
 
 
 def _bitcast(attrs: Cast, x: Array) -> Array:
-    # An array without axes has no view of another type.
+    # NumPy cannot view a 0-d array as another type.
     return np.atleast_1d(x).view(attrs.dtype.numpy).reshape(x.shape)
 
 
@@ -189,7 +189,7 @@ def _alpha(name: str, default: float) -> Spelling:
 
 
 class Elementwise(CallBuilder):
-    """Functions of each element. Without another word they take elements of any float type."""
+    """Elementwise functions. Unless stated otherwise they accept any float type."""
 
     exp = unary("e to the power x.", FLOATS.same, np.exp, f.exp, "Exp")
     exp2 = unary("2 to the power x.", FLOATS.same, np.exp2, f.exp2)
@@ -267,17 +267,17 @@ class Elementwise(CallBuilder):
         attrs=Cast,
     )
     def cast(self, x: Operand, dtype: DType) -> Call:
-        """The elements in another type. Floats become integers by cutting, saturate, and nan gives 0."""
+        """The elements in another type. Floats become integers by truncation and saturation; nan becomes 0."""
         return self.call("cast", x, attrs=Cast(dtype))
 
     @operator(_bitcast_type, _bitcast, Lowering("elementwise.bitcast", said=("dtype",)), attrs=Cast)
     def bitcast(self, x: Operand, dtype: DType) -> Call:
-        """The same bits as elements of another type of that width; not of types that have 16 bits and are floats."""
+        """The same bits as elements of another type of the same width; 16-bit floats are not supported."""
         return self.call("bitcast", x, attrs=Cast(dtype))
 
     @operator(_clip_type, _clip, formula("clip", f.clip), attrs=Clip)
     def clip(self, x: Operand, low: float | int | None = None, high: float | int | None = None) -> Call:
-        """The elements, those below `low` made `low`, those above `high` made `high`; of any type of numbers."""
+        """The elements clamped to `low` .. `high`, of any type of numbers; None means no limit."""
         return self.call("clip", x, attrs=Clip(low, high))
 
     @operator(

@@ -46,7 +46,7 @@ class ScatterNd(Attrs):
 
 @record
 class OneHot(Attrs):
-    """The number of classes, and the place of their axis in the result."""
+    """The number of classes, and the position of their axis in the result."""
 
     depth: Size
     axis: int = -1
@@ -59,9 +59,9 @@ def _gather_elements_type(site: Site, attrs: Axis) -> TensorType:
 
 
 def _check_inside(site: Site, given: int, x: TensorType, indices: TensorType) -> None:
-    """Raises GraphError where the indices reach beyond x along an axis that they do not count.
+    """Raises GraphError if `indices` is larger than x along an axis other than the indexed one.
 
-    Where that depends on dims, the kernel checks it.
+    If that depends on dims, the kernel checks it.
     """
     if indices.rank != x.rank:
         raise site.mismatch(f"operand 1 has {indices.rank} axes, operand 0 {x.rank}")
@@ -171,7 +171,7 @@ def _one_hot(attrs: OneHot, indices: Array, values: Array) -> Array:
 
 
 class Indexing(CallBuilder):
-    """Indices are i32 or i64; negative ones count from the end of the axis."""
+    """Gathers and scatters. Indices are i32 or i64; negative ones count from the end of the axis."""
 
     @operator(
         _gather_elements_type,
@@ -182,7 +182,7 @@ class Indexing(CallBuilder):
         onnx=Spelling("GatherElements", axis_of),
     )
     def gather_elements(self, x: Operand, indices: Operand, axis: int = 0) -> Call:
-        """For each index the element there along an axis, at its own place along all others; numpy.take_along_axis."""
+        """For each index, the element at that index of `axis` and its own position elsewhere; numpy.take_along_axis."""
         return self.call("gather_elements", x, indices, attrs=Axis(axis))
 
     @operator(
@@ -194,14 +194,14 @@ class Indexing(CallBuilder):
         onnx=Spelling("GatherND", lambda node: BatchDims(node.integer("batch_dims"))),
     )
     def gather_nd(self, x: Operand, indices: Operand, *, batch_dims: int = 0) -> Call:
-        """x at the tuples of indices that the last axis of `indices` holds, after the axes that both have."""
+        """x at the index tuples in the last axis of `indices`; the first `batch_dims` axes are shared batch axes."""
         return self.call("gather_nd", x, indices, attrs=BatchDims(batch_dims))
 
     @operator(_scatter_elements_type, _scatter_elements, "indexing.scatter_elements", least=3, attrs=Scatter)
     def scatter_elements(
         self, x: Operand, indices: Operand, updates: Operand, axis: int = 0, *, reduction: str = "none"
     ) -> Call:
-        """x with the updates at their indices along an axis; put there, or combined by "add", "mul", "max" or "min"."""
+        """x with the updates at their indices along an axis, stored or combined with the elements by `reduction`."""
         return self.call("scatter_elements", x, indices, updates, attrs=Scatter(axis, reduction))
 
     @operator(
@@ -213,12 +213,12 @@ class Indexing(CallBuilder):
         onnx=Spelling("ScatterND", lambda node: ScatterNd(node.text("reduction", "none"))),
     )
     def scatter_nd(self, x: Operand, indices: Operand, updates: Operand, *, reduction: str = "none") -> Call:
-        """x with the updates at the tuples of indices that the last axis of `indices` holds."""
+        """x with the updates at the index tuples in the last axis of `indices`; combined by `reduction`."""
         return self.call("scatter_nd", x, indices, updates, attrs=ScatterNd(reduction))
 
     @operator(_one_hot_type, _one_hot, Lowering("arrange.one_hot", said=("depth",)), least=2, attrs=OneHot)
     def one_hot(self, indices: Operand, depth: Extent, values: Operand, *, axis: int = -1) -> Call:
-        """Along a new axis of `depth` classes values[1] at the class of each index, values[0] at all others."""
+        """Adds an axis of `depth` classes: values[1] at the class of each index, values[0] at all others."""
         return self.call("one_hot", indices, values, attrs=OneHot(size_of(depth, self._here()), axis))
 
 
@@ -287,7 +287,7 @@ def _topk(attrs: TopK, x: Array) -> tuple[Array, Array]:
     axis = attrs.axis % x.ndim
     if attrs.count > x.shape[axis]:
         raise ValueError(f"{attrs.count} elements are asked for along an axis of {x.shape[axis]}")
-    # Reversed twice, so that a stable sort keeps the order of equals.
+    # Reversed before and after the stable sort, so that equal elements stay in order of their indices.
     ordered = np.argsort(x, axis, kind="stable")
     if attrs.largest:
         flipped = np.argsort(np.flip(x, axis), axis, kind="stable")
@@ -317,29 +317,29 @@ def _sort_rows(attrs: Attrs, x: Array) -> tuple[Array, Array]:
 
 
 class Selection(CallBuilder):
-    """Picked elements and their indices, which are i64."""
+    """Selects elements. Indices are i64."""
 
     @operator(_topk_type, _topk, Lowering("order.topk", said=("count",)), attrs=TopK)
     def topk(
         self, x: Operand, count: Extent, axis: int = -1, *, largest: bool = True
     ) -> tuple[TupleGetItem, TupleGetItem]:
-        """The first elements along an axis in order, and their indices as i64; equal ones by index."""
+        """The greatest or least elements along an axis, sorted, and their indices as i64; equal ones by index."""
         call = self.call("topk", x, attrs=TopK(size_of(count, self._here()), axis, largest))
         return self.item(call, 0), self.item(call, 1)
 
     @operator(_nonzero_type, _nonzero, Lowering("order.nonzero", said=("count",)), attrs=Count)
     def nonzero(self, x: Operand, count: Extent) -> Call:
-        """The indices of the `count` elements that are not zero, in order: a row for each axis; numpy.nonzero.
+        """The indices of the `count` nonzero elements, in order, one row per axis; as numpy.nonzero.
 
-        A run stops where there are more or fewer.
+        A run with more or fewer nonzero elements raises an error.
         """
         return self.call("nonzero", x, attrs=Count(size_of(count, self._here())))
 
     @operator(_sort_rows_type, _sort_rows, "order.sort_rows")
     def sort_rows(self, x: Operand) -> tuple[TupleGetItem, TupleGetItem]:
-        """The indices of the rows of a matrix in order, equal ones as they stand; and which are not as the one before.
+        """The indices of a matrix's rows in sorted order (stable), and whether each differs from the row before.
 
-        Elements count from left to right; nan stands after all numbers, and equals itself.
+        Rows compare lexicographically; nan sorts after all numbers and equals itself.
         """
         call = self.call("sort_rows", x)
         return self.item(call, 0), self.item(call, 1)
@@ -362,11 +362,11 @@ class Selection(CallBuilder):
         center: bool = False,
         scored: bool = True,
     ) -> tuple[TupleGetItem, TupleGetItem]:
-        """The boxes that overlap none with a better score, as [batch, class, box], and how many there are.
+        """The boxes that overlap no selected box with a better score, as rows [batch, class, box], and their number.
 
-        At most `most` of each class of a batch, in the order of their scores, those above `least` if `scored`; the
-        result has `count` rows. Boxes `[batch, n, 4]` overlap where they share more than `overlap` of their area; they
-        are two corners, or with `center` the centre, width and height. Scores are `[batch, classes, n]`.
+        Selects at most `most` boxes per class and batch item, by descending score; with `scored` only scores above
+        `least`. The result has `count` rows. Boxes `[batch, n, 4]` are two corners, or with `center` centre, width and
+        height; they overlap if their intersection over union exceeds `overlap`. Scores are `[batch, classes, n]`.
         """
         attrs = Suppression(size_of(count, self._here()), center, scored)
         call = self.call("non_max_suppression", boxes, scores, most, overlap, least, attrs=attrs)

@@ -1,9 +1,9 @@
-"""Operators on weights in layouts of their own: panels of columns, or the transformed weights of Winograd.
+"""Operators on packed weights: panels of columns, or the transformed weights of Winograd.
 
-See `kernels.operators.panels` and `matmul`. The panels are `[panels, terms, columns of a panel]`; of convolutions the
-terms are the inputs of a group, and the elements of a window. Of bytes they are `[panels, groups of terms, columns,
-terms of one]`.
-The terms of Winograd's F(2 x 2, 3 x 3) are `[blocks, 16, inputs, outputs of a block]`.
+Panels are `[panels, terms, columns of a panel]`, where terms is the reduction axis; for convolutions these are the
+input channels of a group and the window. Panels of bytes are `[panels, groups of terms, columns, terms of a group]`.
+The weights of Winograd's F(2 x 2, 3 x 3) are `[blocks, 16, inputs, outputs of a block]`. See `kernels.operators.panels`
+and `matmul`.
 """
 
 from __future__ import annotations
@@ -26,50 +26,49 @@ from tirlite.record import record
 from tirlite.runtime.fresh import array_at
 from tirlite.sizes import Size
 
-# Columns that lie together in a panel: as many as the tiles of sums of most processors have, once or several times.
-# Panels go to workers one by one: they are narrower where fewer than this many would leave the last ones uneven.
-# Where a row of a tile has no more columns than the narrow ones, others of a wider panel would lie between them: they
-# then take as much of a cache as the whole.
+# Columns of a panel: a multiple of the columns of most processors' register tiles. Workers take one panel at a time, so
+# panels are narrower if there would be fewer than `_MANY` and the last ones would leave workers idle. Processors whose
+# register tile has at most NARROW columns use NARROW panels: the rest of a wider row would only fill the cache.
 WIDE, NARROW = (64, 32), (16,)
 _MANY = 8
-# Panels of a product, of which the last one is filled up.
+# The fewest panels of a product whose last panel is padded with columns of 0.
 _FEW = 2
-# Where windows have several elements, the least panels of these go by: of a wider one each element of the image is
-# loaded for twice as many sums. So many panels are even, and an odd number of them serves so many outputs. Each copies
-# the image that it looks at, of so many bytes at most, so that it stays in the second cache. A copy for all of them may
-# be as large as `_SHARED`, where windows have so many elements, and so many inputs, that they pay for it: with copies
-# of 4 MiB, ResNet-50 took 1 % less time by `bench graphs`, and a quarter more storage.
+# Windows of several elements use the narrowest panels. Their number is a multiple of `_EVEN`, or any from `_UNEVEN`
+# outputs on. Each panel copies its image, of at most `_COPIED` bytes, so that the copy stays in the L2 cache. One copy
+# shared by all panels may have `_SHARED` bytes, if the window has `_WINDOW` elements and the layer `_CHANNELS` inputs,
+# which amortize it. Copies of 4 MiB: ResNet-50 took 1 % less time by `bench graphs`, and a quarter more storage.
 _EVEN, _UNEVEN = 2, 128
 _COPIED, _SHARED = 1 << 19, 1 << 20
 _WINDOW, _CHANNELS = 9, 16
-# The outputs of a panel of transposed convolutions: of the wide ones there is an even number.
+# The outputs of a panel of transposed convolutions; the number of wide panels must be even.
 OUTPUTS, MANY_OUTPUTS = 16, 32
-# The steps of transposed convolutions that go by panels: each phase has loops of its own.
+# The strides of transposed convolutions by panels; each phase of the stride has loops of its own.
 _STEPS = (2, 2)
-# Points go by panels at fewer places than this many: more fill vectors as they lie, if they do.
+# 1 x 1 convolutions use panels at fewer than this many places; more places fill vectors without packed weights.
 _SPOTS = 64
-# Where processors have it, lanes of any two vectors go into one by one instruction.
+# Processors that permute the lanes of two vectors in one instruction.
 PERMUTES = "permutations"
-# Processors whose tiles of sums are as narrow as that, and all others.
+# Processors whose register tiles have at most NARROW columns, and all others.
 SHORT_ROWS, LONG_ROWS = "short rows", "long rows"
-# The dot products of bytes, and how many of each column these take at once.
+# The dot product of bytes, and the terms of a column that one instruction multiplies.
 DOTS = "u8 s8"
 _GROUP = 4
-# Processors that multiply pairs of halves, and no bytes: weights are halves there, so that none are widened at calls.
+# Processors with dot products of pairs of i16 but not of bytes: weights are widened to i16 at compile time.
 HALVES = "halves"
 PAIR = 2
-# Weights of halves are laid out as f32, in which their products are summed up.
+# f16 weights are packed as f32, the type of their sums.
 _FLOATS = (f32, f16)
-# Columns of a recurrent layer that pay for panels where one sequence goes through it.
+# The fewest columns of a recurrent layer for which panels pay with a single sequence.
 _COLUMNS = 512
-# An image of bytes is copied with its inputs side by side, which so many products of each pay for, and so many inputs.
-# The sums of a panel are held meanwhile, at this many places. Of points this many places fill vectors as they lie.
+# A convolution of bytes copies its image channels-last, which pays from `_PRODUCTS` products per element and `_INPUTS`
+# input channels on. The sums of a panel are stored meanwhile, at `_PLACES` at most. 1 x 1 convolutions with `_POINTS`
+# places fill vectors without packed weights.
 _PRODUCTS = 512
 _INPUTS = 16
 _PLACES = 1024
 _POINTS = 64
-# Vectors of weights of convolutions lie in one line of a cache each, as those of products and recurrent layers need
-# not, which are read once: points over 512 to 1,024 inputs took 0.89 of the time, windows of several 0.88 to 0.96.
+# Packed convolution weights are aligned to cache lines: 1 x 1 convolutions of 512 to 1,024 inputs took 0.89 of the
+# time, larger windows 0.88 to 0.96. Weights of products and recurrent layers are read once and need no alignment.
 _LINE = 64
 
 Sizes = tuple[int, ...]
@@ -77,7 +76,7 @@ Sizes = tuple[int, ...]
 
 @record
 class Scales(Attrs):
-    """How many columns a product has, and what it and what is added to it are multiplied by."""
+    """The columns of a product, and the factors of the product (`alpha`) and of the addend (`beta`)."""
 
     columns: int
     alpha: float = 1.0
@@ -134,9 +133,9 @@ DEPTHWISE = Op("conv_depthwise", _depthwise_type, 2, 3, Conv, lowering=Lowering(
 
 
 def product_by_panels(call: Call, sizes: Sizes = WIDE, *, turned: bool) -> Scales | None:
-    """The attributes of what computes a product of rows and a matrix, or its transpose, by panels of that.
+    """The attributes of PRODUCT for a call that multiplies by a matrix, or by its transpose if `turned`; else None.
 
-    One row takes the columns of a transpose as they lie, in vectors of their own.
+    A single row times a transpose stays as it is: the columns are contiguous, and each is one dot product.
     """
     attrs = call.attrs
     if not isinstance(attrs, Sides) or attrs.trans_a or attrs.trans_b != turned or call.dtype != f32:
@@ -151,7 +150,7 @@ def product_by_panels(call: Call, sizes: Sizes = WIDE, *, turned: bool) -> Scale
 
 
 def _columns_of_panel(columns: Size, sizes: Sizes = WIDE) -> int:
-    """The columns of a panel, of these numbers; 0 where none makes whole panels."""
+    """The columns of a panel, chosen from `sizes`; 0 if none of these divides `columns`."""
     if not isinstance(columns, int) or not columns:
         return 0
     fits = [n for n in sizes if columns % n == 0]
@@ -159,7 +158,7 @@ def _columns_of_panel(columns: Size, sizes: Sizes = WIDE) -> int:
 
 
 def _columns_of_most(columns: int, sizes: Sizes = WIDE) -> int:
-    """The columns of all panels but the last one, which may have fewer; 0 where there are none of these."""
+    """The columns of a panel if the last panel may be padded; 0 if there are too few columns."""
     if columns >= _MANY * sizes[0]:
         return sizes[0]
     uneven = next((n for n in (*sizes, *NARROW) if columns >= _FEW * n), 0)
@@ -167,7 +166,7 @@ def _columns_of_most(columns: int, sizes: Sizes = WIDE) -> int:
 
 
 def panels(weights: Array, sizes: Sizes = WIDE) -> Array:
-    """A matrix as panels of columns, one after the other; the last one is filled up with columns of 0."""
+    """Packs a matrix into panels of columns; the last panel is padded with columns of 0."""
     terms, columns = weights.shape
     size = _columns_of_most(columns, sizes)
     made = np.empty((-(-columns // size), terms, size), weights.dtype)
@@ -179,17 +178,17 @@ def panels(weights: Array, sizes: Sizes = WIDE) -> Array:
 
 
 def room_for(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An array for the weights of a convolution, to be filled."""
+    """An uninitialized array for packed convolution weights, aligned to a cache line."""
     return array_at(_LINE, shape, dtype)
 
 
 def panels_of_outputs(weights: Array, sizes: Sizes = WIDE) -> Array:
-    """The weights of a convolution as panels of outputs."""
+    """Packs the weights of a convolution into panels of outputs."""
     return _cut(weights, shape_of_outputs(weights.shape, sizes)[-1])
 
 
 def _cut(weights: Array, size: int) -> Array:
-    """Weights as panels of this many along their first axis, which becomes the last one."""
+    """Splits the first axis of weights into panels of `size`, and moves its index in the panel to the last axis."""
     cut = np.moveaxis(weights.reshape(-1, size, *weights.shape[1:]), 1, -1)
     made = room_for(cut.shape, cut.dtype)
     np.copyto(made, cut)
@@ -197,14 +196,14 @@ def _cut(weights: Array, size: int) -> Array:
 
 
 def shape_of_outputs(weights: tuple[int, ...], sizes: Sizes = WIDE) -> tuple[int, ...]:
-    """The shape of these panels."""
+    """The shape of `panels_of_outputs` of weights of this shape."""
     outputs, *others = weights
     size = _columns_of_panel(outputs, sizes) if prod(others[1:]) == 1 else min(sizes)
     return outputs // size, *others, size
 
 
 def bytes_by_groups(call: Call, group: int = _GROUP, sizes: Sizes = WIDE) -> Attrs | None:
-    """The attributes of what computes a product of bytes and a matrix by panels of it, if terms are whole groups."""
+    """The attributes of BYTES for a product of u8 and an i8 matrix whose terms are whole groups; else None."""
     if call.op.name != "matmul_bytes":
         return None
     a, b = (each.tensor for each in call.args[:2])
@@ -215,9 +214,9 @@ def bytes_by_groups(call: Call, group: int = _GROUP, sizes: Sizes = WIDE) -> Att
 
 
 def groups(weights: Array, group: int = _GROUP, sizes: Sizes = WIDE) -> Array:
-    """A matrix of bytes as panels of columns, of each of which the terms that are multiplied together lie so.
+    """Packs a matrix of bytes into panels of columns; the `group` terms of one dot product are contiguous.
 
-    The last panel is filled up with columns of 0.
+    The last panel is padded with columns of 0.
     """
     terms, columns = weights.shape
     size = _columns_of_panel(columns, sizes) or sizes[0]
@@ -230,7 +229,7 @@ def halves(weights: Array) -> Array:
 
 
 def lstm_by_panels(call: Call, sizes: Sizes = WIDE) -> Steps | None:
-    """The attributes of a layer of a known number of sequences, or of a single one with weights that pay for it."""
+    """The attributes of an LSTM whose packed weights pay: with several sequences, or with many columns; else None."""
     attrs = call.attrs
     if not isinstance(attrs, Steps) or call.op.name != "lstm" or call.args[1].dtype != f32:
         return None
@@ -241,14 +240,14 @@ def lstm_by_panels(call: Call, sizes: Sizes = WIDE) -> Steps | None:
 
 
 def panels_of_ways(weights: Array, sizes: Sizes = WIDE) -> Array:
-    """Matrices as panels of columns, one after the other."""
+    """Packs the matrix of each way into panels of columns."""
     ways, rows, columns = weights.shape
     made = weights.reshape(ways, rows, -1, _columns_of_panel(columns, sizes))
     return np.ascontiguousarray(made.swapaxes(1, 2))
 
 
 def steps_by_groups(call: Call) -> Attrs | None:
-    """The attributes of a layer of integers that go by pairs."""
+    """The attributes of a quantized LSTM whose weights are i16, packed by pairs of rows; else None."""
     return call.attrs if call.op.name == "lstm_bytes" and call.args[1].dtype == i16 else None
 
 
@@ -257,7 +256,7 @@ def are_bytes(weights: Array) -> bool:
 
 
 def groups_of_pairs(weights: Array) -> Array:
-    """Pairs of rows `[ways, panels, pairs, columns, 2]` as groups of four, with 0 after the last, of bytes."""
+    """Repacks pairs of rows `[ways, panels, pairs, columns, 2]` as i8 in groups of four rows, padded with 0."""
     ways, panels, pairs, columns, _ = weights.shape
     whole = np.pad(weights.astype(np.int8), [(0, 0), (0, 0), (0, pairs % 2), (0, 0), (0, 0)])
     made = whole.reshape(ways, panels, -1, 2, columns, 2).swapaxes(3, 4)
@@ -265,14 +264,14 @@ def groups_of_pairs(weights: Array) -> Array:
 
 
 def conv_bytes_by_halves(call: Call) -> Attrs | None:
-    """The attributes of a convolution of bytes by windows, if weights are bytes: points are widened in less time."""
+    """The attributes of a convolution with i8 weights and a window; 1 x 1 weights are cheaper to widen at calls."""
     if call.op.name != "conv_bytes" or call.args[2].dtype != i8:
         return None
     return call.attrs if any(extent != 1 for extent in call.args[2].shape[1:-1]) else None
 
 
 def conv_bytes_by_panels(call: Call, group: int = _GROUP, sizes: Sizes = WIDE) -> Conv | None:
-    """The attributes of what computes a convolution of bytes by panels of outputs, where that pays."""
+    """The attributes of CONVOLUTION_BYTES for a convolution of bytes where panels of outputs pay; else None."""
     attrs = call.attrs
     if not isinstance(attrs, Conv) or call.op.name != "conv_bytes" or attrs.groups != 1 or call.tensor.rank != 4:
         return None
@@ -289,14 +288,14 @@ def conv_bytes_by_panels(call: Call, group: int = _GROUP, sizes: Sizes = WIDE) -
 
 
 def panels_of_bytes(weights: Array, group: int = _GROUP, sizes: Sizes = WIDE) -> Array:
-    """The weights of a convolution of bytes, inputs last, as panels of outputs, some inputs of each side by side."""
+    """Packs channels-last weights of bytes into panels of outputs; `group` inputs of an output are contiguous."""
     outputs, *window, inputs = weights.shape
     made = weights.reshape(-1, _columns_of_panel(outputs, sizes), *window, inputs // group, group)
     return np.ascontiguousarray(np.moveaxis(made, 1, -2))
 
 
 def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
-    """The attributes of what computes a convolution of two axes on a small image by panels, where that pays."""
+    """The attributes of CONVOLUTION for a 2D convolution of a small image where panels pay; else None."""
     attrs = call.attrs
     if not isinstance(attrs, Conv) or call.op.name != "conv" or call.dtype not in _FLOATS or call.tensor.rank != 4:
         return None
@@ -307,7 +306,7 @@ def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
         return None
     _, height, width, outputs, taken, rows, columns, *pads = extents
     if (*size, *pads) == (1, 1, 0, 0, 0, 0):
-        # Halves that lie as they are would be widened anew for each panel.
+        # f16 images, which are not copied here, would be widened again for each panel.
         is_small = attrs.groups == 1 and 1 < rows * columns < _SPOTS and call.dtype == f32
         return attrs if is_small and _columns_of_panel(outputs, sizes) else None
     blocks, rest = divmod(outputs, min(sizes))
@@ -320,13 +319,13 @@ def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
 
 
 def windows_by_panels(call: Call, sizes: Sizes) -> Conv | None:
-    """The same, for windows of several elements alone."""
+    """As `conv_by_panels`, but None for 1 x 1 convolutions."""
     attrs = conv_by_panels(call, sizes)
     return attrs if attrs is not None and any(extent != 1 for extent in call.args[1].shape[2:]) else None
 
 
 def transpose_by_panels(call: Call, size: int = OUTPUTS) -> ConvTranspose | None:
-    """The attributes of what computes the transpose of a convolution on a small image by panels, where that pays."""
+    """The attributes of TRANSPOSE for a transposed convolution of a small image where panels pay; else None."""
     attrs = call.attrs
     if not isinstance(attrs, ConvTranspose) or call.dtype not in _FLOATS or call.tensor.rank != 4 or attrs.groups != 1:
         return None
@@ -336,16 +335,16 @@ def transpose_by_panels(call: Call, size: int = OUTPUTS) -> ConvTranspose | None
         return None
     taken, height, width, outputs, *taps = extents[:6]
     is_whole = outputs > size and outputs % (size if size == OUTPUTS else _EVEN * size) == 0
-    # Where windows stand apart, each result is one part, and none are added up.
+    # If windows do not overlap, each result comes from one tap, and there are no taps to add up.
     overlaps = min(taps) >= max(_STEPS) and max(taps) > max(_STEPS)
     is_small = taken * height * width * f32.bytes <= _COPIED
     return attrs if attrs.strides == _STEPS and is_whole and overlaps and is_small else None
 
 
 def panels_of_made(weights: Array, size: int = OUTPUTS) -> Array:
-    """The weights `[inputs, outputs, *window]` of the transpose of a convolution as panels of outputs.
+    """Packs the weights `[inputs, outputs, *window]` of a transposed convolution into panels of outputs.
 
-    Those of taps that count at the same places lie together.
+    The taps of each phase of the strides, which contribute to the same places, are contiguous.
     """
     made = room_for(shape_of_made(weights.shape, size), weights.dtype)
     turned, rest = np.swapaxes(weights, 0, 1), made.reshape(-1)
@@ -356,13 +355,13 @@ def panels_of_made(weights: Array, size: int = OUTPUTS) -> Array:
 
 
 def shape_of_made(weights: tuple[int, ...], size: int = OUTPUTS) -> tuple[int, ...]:
-    """The shape of these panels."""
+    """The shape of `panels_of_made` of weights of this shape."""
     taken, outputs, *window = weights
     return outputs // size, taken, *window, size
 
 
 def by_registers(call: Call) -> Conv | None:
-    """The attributes of what computes a depthwise convolution from rows in registers, of which taps take any lanes."""
+    """The attributes of DEPTHWISE if rows fit in registers, from which lane permutations make taps; else None."""
     attrs, rank = call.attrs, 2
     if not isinstance(attrs, Conv) or call.op.name != "conv" or len(attrs.strides) != rank:
         return None
@@ -374,14 +373,14 @@ def by_registers(call: Call) -> Conv | None:
     return attrs if pays else None
 
 
-# Outputs of a block: as many as the tiles of sums of most processors have, once or several times. Those of groups are
-# whole blocks.
+# Outputs of a block: a multiple of the rows of most processors' register tiles. With groups, which must be whole
+# blocks, blocks are smaller.
 BLOCK, OF_GROUPS = 12, 8
 
 
 @record
 class Winograd(Attrs):
-    """Padding above and before, then below and after, and how many channels the result has."""
+    """The pads (top, left, bottom, right), and the number of output channels."""
 
     pads: tuple[int, ...]
     outputs: int
@@ -398,7 +397,7 @@ WINOGRAD = Op("winograd", _winograd_type, 2, 3, Winograd, lowering=Lowering("win
 
 
 def by_winograd(call: Call, block: int = BLOCK) -> Winograd | None:
-    """The attributes of what computes a call in its place by such blocks, where that takes less time."""
+    """The attributes of WINOGRAD for a 3 x 3 convolution of stride 1 where it is faster; else None."""
     attrs = call.attrs
     if not isinstance(attrs, Conv) or call.op.name != "conv" or call.dtype not in _FLOATS:
         return None
@@ -417,10 +416,10 @@ def by_winograd(call: Call, block: int = BLOCK) -> Winograd | None:
 
 
 def terms_of(weights: Array, block: int = BLOCK) -> Array:
-    """The terms of weights `[outputs, inputs, 3, 3]` by blocks of outputs, with zeros after those of the last one."""
+    """Transforms weights `[outputs, inputs, 3, 3]` and packs them into blocks of outputs, padded with zeros."""
     basis = np.array(((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1)), weights.dtype)
     outputs, inputs = weights.shape[:2]
-    # A product for each output: of all at once, threads of BLAS would take turns for longer than it lasts.
+    # One small product per output: for one large product, BLAS's threads would cost more than they save.
     made = np.kron(basis, basis) @ weights.reshape(outputs, inputs, 9).swapaxes(1, 2)
     terms = np.zeros(shape_of_terms(weights.shape, block), weights.dtype)
     whole = outputs // block * block
@@ -431,6 +430,6 @@ def terms_of(weights: Array, block: int = BLOCK) -> Array:
 
 
 def shape_of_terms(weights: tuple[int, ...], block: int = BLOCK) -> tuple[int, ...]:
-    """The shape of these terms."""
+    """The shape of `terms_of` weights of this shape."""
     outputs, inputs = weights[:2]
     return -(-outputs // block), 16, inputs, block

@@ -1,4 +1,4 @@
-"""Products of matrices, and determinants."""
+"""Matrix products and determinants."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Sides(Attrs):
 
 @record
 class Gemm(Sides):
-    """`alpha * A' @ B' + beta * C`, where A' is A or its transpose, and B' likewise."""
+    """`alpha * A' @ B' + beta * C`, where A' is A or its transpose, and B' is B or its transpose."""
 
     alpha: float = 1.0
     beta: float = 1.0
 
 
 def _matmul_type(site: Site, attrs: Sides) -> TensorType:
-    """As numpy.matmul: the last two axes are matrices, those before them broadcast; a vector is a row, or a column."""
+    """As numpy.matmul: the last two axes are matrices, those before them broadcast; vectors are a row or a column."""
     dtype = NUMBERS.shared(site)
     a, b = (each.shape for each in site.tensors())
     if not a or not b:
@@ -117,7 +117,7 @@ def as_it_lies(call: Call) -> Gemm | None:
 
 
 def transposed(weights: Array) -> Array:
-    """The transpose of a matrix, row by row in memory."""
+    """The transpose of a matrix, in row-major order."""
     made = np.empty(weights.shape[::-1], weights.dtype)
     for first in range(0, len(weights), _TOGETHER):
         made[:, first : first + _TOGETHER] = weights[first : first + _TOGETHER].T
@@ -125,13 +125,13 @@ def transposed(weights: Array) -> Array:
 
 
 class Linear(CallBuilder):
-    """Products of matrices."""
+    """Matrix products and determinants."""
 
     @operator(_matmul_type, _matmul, "matmul.matmul", least=2, attrs=Sides)
     def matmul(self, a: Operand, b: Operand) -> Call:
-        """The product of the last two axes, for each index of those before them, which broadcast; as numpy.matmul.
+        """The matrix product over the last two axes; those before them broadcast, as in numpy.matmul.
 
-        Operands that are transposes are taken as they lie before that.
+        A transpose of an operand becomes an attribute of the product.
         """
         (left, trans_a), (right, trans_b) = map(_untransposed, self._operands([a, b], self._here()))
         return self.call("matmul", left, right, attrs=Sides(trans_a, trans_b))
@@ -148,7 +148,7 @@ class Linear(CallBuilder):
         trans_a: bool = False,
         trans_b: bool = False,
     ) -> Call:
-        """`alpha * a @ b + beta * c` of matrices, a and b transposed where asked for; c broadcasts to the result."""
+        """`alpha * a @ b + beta * c` of matrices, with a and b optionally transposed; c broadcasts to the result."""
         attrs = Gemm(trans_a, trans_b, alpha, beta)
         return self.call("gemm", a, b, *(() if c is None else (c,)), attrs=attrs)
 

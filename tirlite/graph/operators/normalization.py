@@ -45,7 +45,7 @@ def _floats(site: Site) -> TensorType:
 
 
 def _channels(site: Site, x: TensorType) -> None:
-    """Raises GraphError where an operand after the first has not one element for each channel."""
+    """Raises GraphError if an operand after the first does not have one element per channel."""
     if x.rank < 2:
         raise site.mismatch("operand 0 must have a batch axis and a channel axis")
     for number, each in enumerate(site.tensors()[1:], 1):
@@ -133,7 +133,7 @@ def _lrn_of(node: NodeAttributes) -> Lrn:
 
 
 class Normalization(CallBuilder):
-    """Means, variances and exponentials over axes; elements are of a float type. Channels are axis 1."""
+    """Normalizations of float tensors. Channels are axis 1."""
 
     @operator(
         _batch_norm_type,
@@ -153,7 +153,7 @@ class Normalization(CallBuilder):
         variance: Operand | None = None,
         epsilon: float = 1e-5,
     ) -> Call:
-        """`(x - mean) * (scale / sqrt(variance + epsilon)) + bias`, with one number of each for each channel.
+        """`(x - mean) * (scale / sqrt(variance + epsilon)) + bias`, with one number of each operand per channel.
 
         Without a variance it is `(x - mean) * scale + bias`.
         """
@@ -170,14 +170,14 @@ class Normalization(CallBuilder):
         onnx=Spelling("InstanceNormalization", lambda node: Epsilon(node.number("epsilon", 1e-5))),
     )
     def instance_norm(self, x: Operand, scale: Operand, bias: Operand, epsilon: float = 1e-5) -> Call:
-        """As batch_norm, with mean and variance of each channel of each item of the batch."""
+        """As batch_norm, with the mean and variance of each channel of each batch item."""
         return self.call("instance_norm", x, scale, bias, attrs=Epsilon(epsilon))
 
     @operator(_layer_norm_type, _layer_norm, "normalize.layer_norm", least=2, most=3, attrs=LayerNorm, overwrites=True)
     def layer_norm(
         self, x: Operand, scale: Operand, bias: Operand | None = None, *, axis: int = -1, epsilon: float = 1e-5
     ) -> Call:
-        """As batch_norm, with mean and variance over the axes from `axis` on, to which scale and bias broadcast."""
+        """As batch_norm, with the mean and variance over the axes from `axis` on, to which scale and bias broadcast."""
         return self.call("layer_norm", x, scale, *(() if bias is None else (bias,)), attrs=LayerNorm(axis, epsilon))
 
     @operator(_lrn_type, _lrn, "normalize.lrn", attrs=Lrn, onnx=Spelling("LRN", _lrn_of))
@@ -187,7 +187,7 @@ class Normalization(CallBuilder):
 
     @operator(_softmax_type, _softmax, "normalize.softmax", attrs=Axis, overwrites=True)
     def softmax(self, x: Operand, axis: int = -1) -> Call:
-        """`exp(x)`, divided by its sum along an axis."""
+        """`exp(x)` divided by its sum along an axis."""
         return self.call("softmax", x, attrs=Axis(axis))
 
     @operator(_softmax_type, _log_softmax, "normalize.log_softmax", attrs=Axis, overwrites=True)

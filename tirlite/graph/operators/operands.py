@@ -20,7 +20,7 @@ class Elements:
     holds: Callable[[DType], bool]
 
     def demand(self, site: Site, dtype: DType) -> DType:
-        """The type itself."""
+        """Returns `dtype` if it belongs to the set."""
         if not self.holds(dtype):
             raise site.wrong_type(f"the elements must be {self.name}, and are {dtype}")
         return dtype
@@ -35,7 +35,7 @@ class Elements:
         return site.tensor(0)
 
     def same(self, site: Site, attrs: Attrs) -> TensorType:
-        """The rule of operators whose result has the type of their operand."""
+        """The type rule of operators whose result has the type of their operand."""
         return self.first(site)
 
 
@@ -56,19 +56,19 @@ def indices(site: Site, number: int) -> TensorType:
 
 
 def nonnegative(site: Site, what: str, sizes: Shape) -> None:
-    """Raises GraphError where one of several sizes is below zero."""
+    """Raises GraphError if one of the sizes is proved negative."""
     if any(prove_le(0, size) is Proof.NO for size in sizes):
         raise site.bad_attribute(f"{what} must not be negative")
 
 
 def every_axis(site: Site, x: TensorType, name: str, given: Sequence[object]) -> None:
-    """Raises GraphError where an attribute has not an entry for each axis."""
+    """Raises GraphError if an attribute does not have one entry per axis."""
     if len(given) != x.rank:
         raise site.bad_attribute(f"{name} has {len(given)} entries, and there are {x.rank} axes")
 
 
 def one_of(site: Site, name: str, text: str, known: Collection[str]) -> None:
-    """Raises GraphError for an attribute that is none of those that are known."""
+    """Raises GraphError if an attribute is not one of the known values."""
     if text not in known:
         raise site.bad_attribute(f"{name} must be one of {', '.join(known)}")
 
@@ -78,9 +78,9 @@ def has_shape(site: Site, of: TensorType, shape: Shape) -> bool:
 
 
 def broadcast(site: Site, shapes: Sequence[Shape]) -> Shape:
-    """The common shape: axes are aligned at the end, and an extent of 1 is repeated.
+    """The shape that all shapes broadcast to, as in NumPy: axes are aligned at the end, and extents of 1 are repeated.
 
-    Symbolic extents must be proved to be equal, or be 1. Raises GraphError where they cannot be, or may not be.
+    Other extents must be proved equal, or become a demand; otherwise GraphError is raised.
     """
     rank = max(map(len, shapes))
     aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
@@ -102,13 +102,13 @@ def _extent(site: Site, axis: int, column: Sequence[Size]) -> Size:
 
 
 def broadcast_into(site: Site, operand: TensorType, shape: Shape) -> None:
-    """Raises GraphError where an operand does not broadcast to exactly this shape."""
+    """Raises GraphError if an operand does not broadcast to exactly this shape."""
     made = broadcast(site, [operand.shape, shape])
     if len(made) != len(shape) or not all(map(site.is_equal, made, shape)):
         raise site.mismatch(f"{operand} does not broadcast to {TensorType(shape, operand.dtype)}")
 
 
 def contracted(site: Site, a: Size, b: Size) -> None:
-    """Raises GraphError where two extents that are summed over are not the same."""
+    """Raises GraphError if the two extents of a contracted axis differ."""
     if not site.is_equal(a, b):
         raise site.unequal(f"the extents summed over are {a} and {b}", a, b)

@@ -1,4 +1,4 @@
-"""Pools: the greatest element, or the mean, of each window or of each channel."""
+"""Pooling operators: the maximum or the mean of each window, or of each channel."""
 
 from __future__ import annotations
 
@@ -147,10 +147,10 @@ def _lowered(kernel: str) -> Lowering:
 
 
 class Pooling(CallBuilder):
-    """Windows that move over the axes after the second one of `[batch, channels, *spatial]`.
+    """Pooling over the spatial axes of `[batch, channels, *spatial]`.
 
-    A single number stands for all spatial axes. `pad` takes a number, one for each axis, or two for each axis: what is
-    added before each of them, and then what is added behind each.
+    A single number stands for all spatial axes. `pad` is one number, one per axis, or two per axis: first the padding
+    before each axis, then the padding after each. The stride defaults to the window.
     """
 
     @operator(_pool_type, _max_pool, _lowered("max_pool"), attrs=Pool)
@@ -164,7 +164,7 @@ class Pooling(CallBuilder):
         dilation: Steps = 1,
         ceil_mode: bool = False,
     ) -> Call:
-        """The greatest element in each window. The stride is that of the window where none is given."""
+        """The greatest element of each window."""
         (image,) = self._operands([x], self._here())
         attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode)
         return self.call("max_pool", image, attrs=attrs)
@@ -180,7 +180,7 @@ class Pooling(CallBuilder):
         dilation: Steps = 1,
         ceil_mode: bool = False,
     ) -> tuple[TupleGetItem, TupleGetItem]:
-        """As `max_pool`, and where in its channel each element was found, as i64: the first of equal ones."""
+        """As `max_pool`, and the index of each maximum in its channel, as i64: the first of equal ones."""
         (image,) = self._operands([x], self._here())
         attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode)
         call = self.call("max_pool_indices", image, attrs=attrs)
@@ -198,7 +198,7 @@ class Pooling(CallBuilder):
         ceil_mode: bool = False,
         count_include_pad: bool = False,
     ) -> Call:
-        """The mean of the elements in each window; the padding counts, as zeros, where asked for."""
+        """The mean of each window; with `count_include_pad` the padding counts as zeros."""
         (image,) = self._operands([x], self._here())
         attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
         return self.call("average_pool", image, attrs=attrs)

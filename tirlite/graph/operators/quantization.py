@@ -160,7 +160,7 @@ ADD_DEQUANTIZED = Op(
     lowering=Lowering("quantize.add_dequantized", formula=with_dequantized),
 )
 
-# What sums of products are computed by where weights are known: see `tirlite.kernels.operators.byte_sums`.
+# Integer convolution and product with constant weights; see `tirlite.kernels.operators.byte_sums`.
 CONV_BYTES = Op("conv_bytes", _conv_bytes_type, 4, 4, Conv, lowering=Lowering("byte_sums.conv_bytes"))
 MATMUL_BYTES = Op("matmul_bytes", _matmul_bytes_type, 3, 3, lowering=Lowering("byte_sums.matmul_bytes"))
 
@@ -243,15 +243,15 @@ class Quantization(CallBuilder):
 
     @operator(_matmul_integer_type, _matmul_integer, "quantize.matmul_integer", least=4)
     def matmul_integer(self, a: Operand, b: Operand, zero_a: Operand, zero_b: Operand) -> Call:
-        """`(a - zero_a) @ (b - zero_b)` of integers of 8 bits, in i32; a zero point of a row, of a column, or one."""
+        """`(a - zero_a) @ (b - zero_b)` of 8-bit integers, in i32; zero points are scalars, or per row or column."""
         return self.call("matmul_integer", a, b, zero_a, zero_b)
 
     @operator(_matmul_bits_type, _matmul_bits, "byte_sums.matmul_bits", least=4, attrs=Bits)
     def matmul_bits(self, a: Operand, b: Operand, scale: Operand, zero: Operand, *, bits: int = 4) -> Call:
-        """The product of a and `(b - zero) * scale` of integers of up to 8 bits, which lie by panels of columns.
+        """The product of a and `(b - zero) * scale`, where b has integers of `bits` bits, packed into panels.
 
-        b is `[panels, blocks of terms, bytes of a block, columns of a panel]`, neighbouring terms in one byte, the
-        first in the lowest bits; scale and zero are `[panels, blocks, columns]`.
+        b is `[panels, blocks of terms, bytes of a block, columns of a panel]`; a byte holds neighbouring terms, the
+        first in the lowest bits. scale and zero are `[panels, blocks, columns]`.
         """
         return self.call("matmul_bits", a, b, scale, zero, attrs=Bits(bits))
 
@@ -268,9 +268,9 @@ class Quantization(CallBuilder):
         dilation: Steps = 1,
         groups: int = 1,
     ) -> Call:
-        """The convolution of `x - zero_x` with `weight - zero_w` of integers of 8 bits, in i32.
+        """The convolution of `x - zero_x` with `weight - zero_w` of 8-bit integers, in i32.
 
-        The zero point of the weights is one number, or one for each output.
+        The zero point of the weights is a scalar, or has one number per output channel.
         """
         image, *rest = self._operands([x, weight, zero_x, zero_w], self._here())
         return self.call("conv_integer", image, *rest, attrs=conv_given(image, stride, pad, dilation, groups))

@@ -1,8 +1,8 @@
-"""Operators that step a recurrent cell along a sequence: their types.
+"""Recurrent operators, which apply a cell to each step of a sequence: their type rules.
 
-`sums` are `[time, batch, ways * gates * hidden]`: the products of inputs and weights, with the biases that are added to
-both. `recurrence` is `[ways, hidden, gates * hidden]`. States are `[ways, batch, hidden]`, outputs
-`[time, ways, batch, hidden]`. The ways are one or both directions. The order of gates is that of ONNX.
+`sums` is `[time, batch, ways * gates * hidden]`: the products of inputs and weights plus the biases. `recurrence` is
+`[ways, hidden, gates * hidden]`. States are `[ways, batch, hidden]`, outputs `[time, ways, batch, hidden]`. The ways
+are one or both directions. Gates are in ONNX's order.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ def _rnn_type(site: Site, attrs: Steps) -> TupleType:
 
 
 class Recurrence(CallBuilder):
-    """`sums` are `[time, batch, gates * hidden]`, products of inputs and weights with their biases; states
-    `[batch, hidden]`; `recurrence` is `[hidden, gates * hidden]`. Gates are in ONNX's order.
+    """Recurrent layers. `sums` is `[time, batch, ways * gates * hidden]`, the products of inputs and weights plus
+    biases; states are `[ways, batch, hidden]`; `recurrence` is `[ways, hidden, gates * hidden]`. Gates are in ONNX's
+    order.
     """
 
     @operator(_lstm_type, lowering="sequence.lstm", least=4, attrs=Steps)
@@ -107,13 +108,12 @@ class Recurrence(CallBuilder):
         *,
         reverse: bool = False,
     ) -> tuple[TupleGetItem, TupleGetItem, TupleGetItem]:
-        """The same, where the output of a batch is quantized before it is multiplied with integers at each step.
+        """As `lstm`, but the hidden state is quantized at each step and multiplied with integer weights.
 
-        With `ends` `[2, batch]` each sequence keeps its states from a step on, where its outputs are 0, and counts for
-        how the states of a batch are quantized up to another step.
-
-        `recurrence` is `[ways, panels of columns, pairs of rows, columns of a panel, 2]`, in units of `scale`
-        `[ways, gates * hidden]`; `totals` are the sums of its columns, in i32. In i8 four rows lie together.
+        recurrence: `[ways, panels, pairs of rows, columns of a panel, 2]` of i16; i8 weights are packed by 4 rows.
+        scale: `[ways, gates * hidden]`, the quantization scale of each column; `totals`: the columns' sums, in i32.
+        ends: `[2, batch]`. From the first step on, a sequence keeps its states and outputs 0; up to the second, it is
+            included in the range that the batch's states are quantized by.
         """
         operands = [sums, recurrence, scale, totals, hidden, cell, *([] if ends is None else [ends])]
         call = self.call("lstm_bytes", *operands, attrs=Steps(reverse))
@@ -130,7 +130,7 @@ class Recurrence(CallBuilder):
         reverse: bool = False,
         linear_before_reset: bool = False,
     ) -> tuple[TupleGetItem, TupleGetItem]:
-        """The outputs of all steps, and the last state. `bias` `[ways, 3 * hidden]` belongs to the recurrence."""
+        """The outputs of all steps, and the last state. `bias` `[ways, 3 * hidden]` is the recurrent product's."""
         attrs = GruSteps(reverse, linear_before_reset)
         call = self.call("gru", sums, recurrence, bias, hidden, attrs=attrs)
         return self.item(call, 0), self.item(call, 1)

@@ -17,7 +17,7 @@ from tirlite.ir import PrimFunc, i64
 from tirlite.late import LateModule
 from tirlite.record import record
 
-# What kernels of reductions are made of, loaded when one is compiled.
+# The building blocks of reduction kernels, imported when one is compiled.
 k: Any = LateModule("tirlite.kernels.operators.reduce")
 
 
@@ -31,7 +31,7 @@ class Reduce(Attrs):
 
 @record
 class Arg(Attrs):
-    """The axis, whether it stays with extent 1, and whether the last of equal elements counts."""
+    """The axis, whether it stays with extent 1, and whether the last of equal elements is returned."""
 
     axis: int = -1
     keepdims: bool = False
@@ -40,7 +40,7 @@ class Arg(Attrs):
 
 @record
 class CumSum(Attrs):
-    """The axis; whether an element itself is left out of its sum, or product; whether these begin at the end."""
+    """The axis; whether each element is excluded from its own sum or product; whether to start at the end."""
 
     axis: int = -1
     exclusive: bool = False
@@ -173,9 +173,9 @@ def _reduced(
 
 
 class Reduction(CallBuilder):
-    """Sums and their kin along the given axes, or all; with `keepdims` these stay with extent 1.
+    """Reductions along the given axes, or all; with `keepdims` these stay with extent 1.
 
-    Without another word they take any type of numbers, and integers wrap.
+    Unless stated otherwise they accept any type of numbers, and integers wrap.
     """
 
     reduce_sum = _reduced("The sum.", _NUMBERS, _sum, lambda: (k.as_it_is, k.added, 0))
@@ -226,20 +226,20 @@ class Reduction(CallBuilder):
 
     @operator(_arg_type, _arg(np.argmax), "order.argmax", attrs=Arg, onnx=Spelling("ArgMax", _arg_of))
     def argmax(self, x: Operand, axis: int = -1, *, keepdims: bool = False, last: bool = False) -> Call:
-        """The index of the greatest element along an axis, as i64: of the first of equal ones, or of the last."""
+        """The index of the greatest element along an axis, as i64: the first of equal ones, or with `last` the last."""
         return self.call("argmax", x, attrs=Arg(axis, keepdims, last))
 
     @operator(_arg_type, _arg(np.argmin), "order.argmin", attrs=Arg, onnx=Spelling("ArgMin", _arg_of))
     def argmin(self, x: Operand, axis: int = -1, *, keepdims: bool = False, last: bool = False) -> Call:
-        """The index of the least element along an axis, as i64: of the first of equal ones, or of the last."""
+        """The index of the least element along an axis, as i64: the first of equal ones, or with `last` the last."""
         return self.call("argmin", x, attrs=Arg(axis, keepdims, last))
 
     @operator(_cumsum_type, _running(np.cumsum, 0), "order.cumsum", attrs=CumSum)
     def cumsum(self, x: Operand, axis: int = -1, *, exclusive: bool = False, reverse: bool = False) -> Call:
-        """The sums of the elements up to each one along an axis, without itself or from the end where asked for."""
+        """The cumulative sums along an axis; `exclusive` of each element itself, in `reverse` from the end."""
         return self.call("cumsum", x, attrs=CumSum(axis, exclusive, reverse))
 
     @operator(_cumsum_type, _running(np.cumprod, 1), "order.cumprod", attrs=CumSum)
     def cumprod(self, x: Operand, axis: int = -1, *, exclusive: bool = False, reverse: bool = False) -> Call:
-        """As `cumsum`, the products."""
+        """The cumulative products along an axis; see `cumsum`."""
         return self.call("cumprod", x, attrs=CumSum(axis, exclusive, reverse))

@@ -89,15 +89,15 @@ def _roi_align_type(site: Site, attrs: RoiAlign) -> TensorType:
 
 
 class Sampling(CallBuilder):
-    """Images are `[batch, channels, *spatial]`."""
+    """Samples images `[batch, channels, *spatial]` at given coordinates."""
 
     @operator(_grid_sample_type, lowering="sampling.grid_sample", least=2, attrs=GridSample)
     def grid_sample(
         self, x: Operand, grid: Operand, *, mode: str = "linear", padding: str = "zeros", align_corners: bool = False
     ) -> Call:
-        """x at the places that the last axis of `grid` holds, from -1 to 1 along each axis, the last axis of x first.
+        """x at the coordinates in the last axis of `grid`: from -1 to 1, the last axis of x first.
 
-        `mode` is "nearest", "linear" or "cubic"; outside there are "zeros", the "border", or a "reflection".
+        `mode` is "nearest", "linear" or "cubic"; `padding` is "zeros", "border" or "reflection".
         """
         return self.call("grid_sample", x, grid, attrs=GridSample(mode, padding, align_corners))
 
@@ -116,9 +116,9 @@ class Sampling(CallBuilder):
         half_pixel: bool = True,
         greatest: bool = False,
     ) -> Call:
-        """The means in the bins of regions, (left, top, right, bottom) each, of the images that `batch` names.
+        """The mean of each bin of each region (left, top, right, bottom); `batch` has the index of a region's image.
 
-        A bin has `ratio` samples along each axis, or as many as it has elements; or it is the `greatest` of them.
+        A bin has `ratio` samples along each axis, or as many as it covers elements; with `greatest` it is their max.
         """
         attrs = RoiAlign(*bins, scale, ratio, half_pixel, greatest)
         return self.call("roi_align", x, regions, batch, attrs=attrs)
@@ -127,7 +127,7 @@ class Sampling(CallBuilder):
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 
 
-# How a place between two elements becomes the one or the other.
+# The rounding modes of nearest-neighbour interpolation, as ONNX names them.
 ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
     "round_prefer_floor": lambda place: np.ceil(place - 0.5),
     "round_prefer_ceil": lambda place: np.floor(place + 0.5),
@@ -138,10 +138,12 @@ ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
 
 @record
 class Resize(Attrs):
-    """The extents of the result; over those of the operand as they were given, where they were (else None); the way.
+    """The attributes of a resize, as in ONNX.
 
-    `mode` is "nearest", with a `rounding`, "linear", or "cubic", by Keys' convolution with this coefficient;
-    `coordinates` says where an element of the result lies.
+    shape: the extents of the result.
+    scales: for each axis the factor as it was given, or None if the extent was given.
+    mode: "nearest" with a `rounding`, "linear", or "cubic" by Keys' convolution with the coefficient `cubic`.
+    coordinates: the transformation from result coordinates to operand coordinates.
     """
 
     shape: Shape
@@ -185,7 +187,7 @@ def _resize(attrs: Resize, x: Array) -> Array:
 
 
 def _beside(y: Array, axis: int, weight: Array) -> Array:
-    """One weight for each index along an axis, in the type of what it weighs."""
+    """Weights along one axis, reshaped to broadcast against y and converted to its type."""
     return weight.reshape(-1, *(1,) * (y.ndim - 1 - axis)).astype(y.dtype)
 
 
@@ -218,7 +220,7 @@ def places(
     if way.coordinates == "asymmetric":
         return at / ratio
     if way.coordinates == "align_corners":
-        # The corners are those before the extent was cut to a whole number.
+        # By the extent before it was rounded down to an integer, as ONNX does.
         return at * (old - 1) / (ratio * old - 1) if ratio * old != 1 else at * 0
     if way.coordinates == "pytorch_half_pixel" and new <= 1:
         return at * 0
@@ -256,7 +258,7 @@ def _keys(x: Array, a: float) -> Array:
 
 
 class Scaling(CallBuilder):
-    """Elements at other places."""
+    """Resizes tensors by interpolation."""
 
     @operator(_resize_type, _resize, Lowering("sampling.resize", said=("shape",)), attrs=Resize)
     def resize(
@@ -270,7 +272,7 @@ class Scaling(CallBuilder):
         rounding: str = "round_prefer_floor",
         cubic: float = -0.75,
     ) -> Call:
-        """x at other extents, by the "nearest" element, "linear" or "cubic" between neighbours; places as in ONNX."""
+        """x resized to `shape` by "nearest", "linear" or "cubic" interpolation; coordinates as in ONNX."""
         given = (None,) * len(shape) if scales is None else tuple(scales)
         attrs = Resize(shape_of(shape, self._here()), given, mode, coordinates, rounding, cubic)
         return self.call("resize", x, attrs=attrs)

@@ -1,6 +1,6 @@
-"""Windows that move over the axes of `[batch, channels, *spatial]` after the second one: what they see, and where.
+"""Sliding windows over the spatial axes of `[batch, channels, *spatial]`: their attributes, result extents and views.
 
-`pads` lists what is added before each spatial axis and then what is added behind each, as in ONNX.
+`pads` lists the padding before each spatial axis, then the padding after each, as in ONNX.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SAME = ("", "upper", "lower")
 
 
 class Sliding(Protocol):
-    """Attributes of a window: its steps, the padding, and the distance between its elements; see `Conv`."""
+    """The attributes of a sliding window; see `Conv`."""
 
     @property
     def strides(self) -> tuple[int, ...]: ...
@@ -34,7 +34,7 @@ class Sliding(Protocol):
 
 
 def pads_of(attrs: Sliding, extents: Sequence[Size], window: Sequence[Size]) -> tuple[Size, ...]:
-    """What is added before each spatial axis, then after each, where the tensor has these extents."""
+    """The padding before each spatial axis, then after each, of a tensor with these extents."""
     if not attrs.same:
         return attrs.pads
     totals = []
@@ -46,7 +46,7 @@ def pads_of(attrs: Sliding, extents: Sequence[Size], window: Sequence[Size]) -> 
 
 
 def windowed(site: Site, attrs: Sliding) -> TensorType:
-    """The tensor that the window moves over, once the attributes are found to have an entry for each axis."""
+    """The type of the first operand. Raises GraphError if the window's attributes are invalid for its axes."""
     x = site.tensor(0)
     axes = x.rank - 2
     if axes < 1:
@@ -68,7 +68,7 @@ def windowed(site: Site, attrs: Sliding) -> TensorType:
 
 
 def slid(site: Site, extents: Shape, window: Shape, attrs: Sliding, *, ceil: bool = False) -> Shape:
-    """How many places the window has along each spatial axis."""
+    """The result extents: the number of window positions along each spatial axis."""
     if attrs.same:
         return tuple(ceildiv(extent, stride) for extent, stride in zip(extents, attrs.strides, strict=True))
     result = []
@@ -78,25 +78,25 @@ def slid(site: Site, extents: Shape, window: Shape, attrs: Sliding, *, ceil: boo
         padded = extent + before + attrs.pads[axes + axis]
         reach = attrs.dilations[axis] * (size - 1) + 1
         room = padded - reach
-        # In the ceil mode the last window, which may be the first, goes on after the padding.
+        # In ceil mode the last window may extend beyond the padding, even if it is the only one.
         if not site.is_most(reach - stride + 1 if ceil else reach, padded):
             raise site.mismatch(f"the window does not fit into {padded} elements along spatial axis {axis}")
         places: Size = room // stride + 1
         if ceil:
-            # A window that would begin in the padding after the tensor is left out.
+            # Windows that would start in the padding after the tensor are dropped.
             places = minimum(ceildiv(room, stride) + 1, ceildiv(extent + before, stride))
         result.append(places)
     return tuple(result)
 
 
 def pairs(pads: Sequence[Any]) -> list[tuple[int, int]]:
-    """(before, after) for all axes, of what is given for the spatial ones."""
+    """The pads as (before, after) pairs for all axes: none for batch and channels."""
     half = len(pads) // 2
     return [(0, 0), (0, 0), *zip(pads[:half], pads[half:], strict=True)]
 
 
 def windows(x: Array, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Array:
-    """`[batch, channels, *places, *window]`: what the window sees at each of its places."""
+    """A view `[batch, channels, *places, *window]`: the elements of the window at each of its positions."""
     axes = len(window)
     reach = [dilation * (size - 1) + 1 for size, dilation in zip(window, dilations, strict=True)]
     seen = sliding_window_view(x, reach, tuple(range(2, 2 + axes)))
@@ -114,7 +114,7 @@ Padding: TypeAlias = "Extent | Sequence[Extent]"
 
 
 def spatial_axes(image: Expr) -> int:
-    """How many there are; the inference complains where there are none."""
+    """The number of spatial axes; if there are none, 1: type inference reports that."""
     return max(image.tensor.rank - 2, 1)
 
 
