@@ -100,6 +100,7 @@ CASES = (
     case("dilated", (1, 2, 8, 7), (3, 2, 3, 2), dilations=(2, 3), pads=(2, 1, 2, 1)),
     case("groups", (2, 6, 5, 4), (9, 2, 2, 3), groups=3, pads=(1, 1, 0, 1)),
     case("many outputs", (1, 2, 4, 5), (70, 2, 3, 3), strides=(2, 1), pads=(1, 1, 1, 1), free=(2, 3)),
+    case("a spectrum", (1, 1, 100), (20, 1, 40), strides=(9,), pads=(3, 2), free=(2,)),
     case("outputs that no tile divides", (1, 3, 5, 8), (17, 3, 3, 3), pads=(1, 1, 1, 1)),
     case("one output", (1, 6, 5, 20), (1, 6, 3, 3), pads=(1, 1, 1, 1)),
     case("outputs in runs that no share divides", (1, 1, 3, 4), (96, 1, 3, 3), pads=(1, 1, 1, 1)),
