@@ -223,9 +223,9 @@ def halves(step: tl.i64, x: tl.buffer(tl.f32[n, m], strides=(step, 2)), y: tl.ou
     kernel, x = tl.compile(func), numbers(4, 6)
     assert (kernel(6, x[:, ::2]) == x[:, ::2] / 2).all()
     assert (kernel.interpret(6, x[:, ::2]) == x[:, ::2] / 2).all()
-    with pytest.raises(tl.CallValueError, match="`x` must be of stride 5 along axis 0, not 6"):
+    with pytest.raises(tl.CallValueError, match="`x` must be of stride 5 along axis 0, and is not\n.*given with 6"):
         kernel(5, x[:, ::2])
-    with pytest.raises(tl.CallValueError, match="`x` must be of stride 2 along axis 1, not 1"):
+    with pytest.raises(tl.CallValueError, match="`x` must be of stride 2 along axis 1, and is not\n.*given with 1"):
         kernel(6, x)
     assert repr(kernel) == "<Kernel halves(step: i64, x: f32[n, m] with strides (step, 2), y: out[f32[n, m]])>"
     with pytest.raises(tl.KernelError, match="strides=0.5 of a buffer"):

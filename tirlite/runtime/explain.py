@@ -87,8 +87,8 @@ def refuse_strides(param: ArrayParam) -> NoReturn:
 
 def refuse_declared(param: ArrayParam, axis: int, given: int, wanted: int) -> NoReturn:
     """Refuses an array whose strides differ from the declared ones."""
-    hint = f"`{param.name}` is declared with strides of its own"
-    raise ArgumentLayout(param.name, f"of stride {wanted} along axis {axis}, not {given}", hint).error()
+    hint = f"it is declared with that stride, and given with {given}"
+    raise ArgumentLayout(param.name, f"of stride {wanted} along axis {axis}", hint).error()
 
 
 def refuse_repeats(param: ArrayParam) -> NoReturn:
