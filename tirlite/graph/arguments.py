@@ -1,4 +1,4 @@
-"""Binds a function's parameters to the values of a call: as arrays of the right types, with the values of dims."""
+"""Binds a function's parameters to the arguments of a call: converts them to arrays and determines the dims."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ class GraphArgumentFact(Message):
 
 
 def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[Dim, int]]:
-    """The values as arrays, and the values of the dims in the types of the parameters.
+    """The arguments as arrays, and the values of the dims in the parameters' types.
 
-    Raises CallError where they do not fit, KernelAssertionError where they do not obey the demands of the function.
+    Raises CallError if an argument does not fit its type, KernelAssertionError if a demand of the function is violated.
     """
     demand_function(function)
     if len(given) != len(function.params):
@@ -101,9 +101,9 @@ def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[
 
 
 def check_demands(function: FunctionNode, arrays: Sequence[Array]) -> None:
-    """Raises KernelAssertionError where arrays, one for each tensor of the parameters, do not obey the demands.
+    """Raises KernelAssertionError if the arrays, one per tensor of the parameters, violate a demand.
 
-    Those that the types of the parameters tell are looked at too: this refusal names the operator.
+    Demands that the parameters' types already express are checked too, as the error then names the operator.
     """
     if not function.demands:
         return
@@ -120,7 +120,7 @@ def check_demands(function: FunctionNode, arrays: Sequence[Array]) -> None:
 
 
 def _values(demand: Demand, known: Mapping[Dim, int]) -> str:
-    """The values of both sides of a demand, where it is told by them, and of the other dims."""
+    """The values of both sides of a demand, unless its text is given, and of its other dims, for the message."""
     sides = () if demand.said or not demand.values(known) else (demand.left, demand.right)
     found = " and ".join(map(str, demand.values(known))) if sides else ""
     where = ", ".join(f"{dim} = {value}" for dim, value in known.items() if dim not in sides)
@@ -128,9 +128,9 @@ def _values(demand: Demand, known: Mapping[Dim, int]) -> str:
 
 
 def arrays_of(name: str, of: Type, value: Any) -> Iterator[Array]:
-    """The arrays in a value for a parameter of this type, C-contiguous, from left to right.
+    """The arrays in an argument for a parameter of this type, C-contiguous, from left to right.
 
-    Raises CallTypeError where the value has other parts than the type.
+    Raises CallTypeError if the argument's structure differs from the type's.
     """
     if isinstance(of, TensorType):
         yield _array(name, of, value)
@@ -159,9 +159,9 @@ def _array(name: str, of: TensorType, value: Any) -> Array:
     try:
         array = np.asarray(value, order="C")
     except ValueError:
-        # Lists of lists of different lengths.
+        # Ragged nested lists.
         raise GraphArgumentType(name, str(of), f"a value of type {type(value).__name__}").error() from None
-    # As a library has it that gives NumPy this type.
+    # Libraries such as ml_dtypes add a bfloat16 type to NumPy.
     is_brain = of.dtype.code is TypeCode.BFLOAT and array.dtype.name == "bfloat16"
     return array.view(of.dtype.stored) if is_brain else array
 
@@ -175,7 +175,7 @@ def _typed(name: str, of: TensorType, array: Array) -> Array:
 
 
 def _check_facts(name: str, array: Array, dim: Dim, actual: int) -> None:
-    # Arrays may be empty where nobody asked for more than the default.
+    # A minimum of 1 is the default, and does not exclude empty arrays.
     if actual == 0 and dim.min == 1:
         return
     if actual < dim.min or (dim.max is not None and actual > dim.max) or actual % dim.multiple_of:

@@ -1,7 +1,7 @@
-"""The expressions of a graph: immutable, compared by identity, each with its type, which follows from its parts.
+"""The expressions of a graph: immutable, compared by identity, each with a type that is inferred from its parts.
 
-A graph is a DAG: an expression that is used twice is one object, computed once. Where it is computed follows from
-where it is used, see `program`.
+A graph is a DAG: an expression that is used twice is one object, computed once. `program` derives from its uses where
+it is computed.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class BranchTypes(GraphMessage):
 
 @record(eq=False, repr=False)
 class Expr(ABC):
-    """A value in a graph. `span` is the place it came from; `device` a DLPack device type, 0 where none is given.
+    """A value in a graph. `span` is its source location, `device` a DLPack device type, or 0 if none is given.
 
-    `name` is what people call the value; it means nothing.
+    A subclass's `name` is for readers only and has no meaning.
     """
 
     type: Type = field(init=False)
@@ -84,22 +84,22 @@ class Expr(ABC):
     @property
     @abstractmethod
     def operands(self) -> tuple[Expr, ...]:
-        """The expressions directly below, in the order in which they are visited."""
+        """The direct subexpressions, in the order in which they are visited."""
 
     def replaced(self, **changes: object) -> Self:
-        """The same expression with some parts changed, all others (its span among them) as they are."""
+        """The same expression with some parts changed; the others, such as its span, are kept."""
         return cast(Self, replace(cast(Any, self), **changes))
 
     @property
     def tensor(self) -> TensorType:
-        """Its type, where it is a tensor."""
+        """Its type. Raises TypeError if that is not a tensor type."""
         if not isinstance(self.type, TensorType):
             raise TypeError(f"{self.type} is not a tensor")
         return self.type
 
     @property
     def sizes(self) -> list[Size]:
-        """The extents in its type, and the sizes in its attributes that depend on dims."""
+        """The extents in its type, and the sizes in its attributes that depend on dims, if it has attributes."""
         return extents_in((self.type,))
 
     @property
@@ -119,14 +119,14 @@ class Expr(ABC):
         object.__setattr__(self, "type", found)
 
     def _demand(self, *parts: object) -> None:
-        """Returns if all of them are expressions."""
+        """Raises an error if a part is not an expression."""
         for part in parts:
             demand_kind(type(self).__name__, part, Expr)
 
 
 @record(eq=False, repr=False)
 class Var(Expr):
-    """A parameter, or the name that a Let gives to a value."""
+    """A parameter, or the variable of a Let."""
 
     name: str
     given: Type
@@ -141,7 +141,7 @@ class Var(Expr):
 
 @record(eq=False, repr=False)
 class Constant(Expr):
-    """A tensor whose elements are known. `value` may not be written to; for bfloat16 it holds the bits as uint16."""
+    """A tensor with known elements. `value` must not be modified; for bfloat16 it has the bits as uint16."""
 
     value: Array
     given: DType
@@ -159,7 +159,7 @@ class Constant(Expr):
 
 @public
 def constant(array: Array, dtype: DType, *, name: str = "", span: Span | None = None) -> Constant:
-    """The array as it is now, C-contiguous: one that can be written to is copied."""
+    """A constant of the array's current elements, C-contiguous; an array that could be modified is copied."""
     demand_kind("constant", array, np.ndarray)
     demand_kind("constant", dtype, DType)
     kept = np.require(array, requirements="C")
@@ -181,9 +181,9 @@ class RunDimOfFunction(GraphMessage):
 
 @record(eq=False, repr=False)
 class Call(Expr):
-    """An operator, or a function, applied to values.
+    """A call of an operator or a function.
 
-    `sources` are the values of the extents in its type and its attributes that a run finds.
+    `sources` are the expressions whose values are extents in its type and attributes, and only known during the run.
     """
 
     op: Op | FunctionNode
@@ -216,23 +216,23 @@ class Call(Expr):
 
     @property
     def tells(self) -> frozenset[Dim]:
-        """The dims that the value tells: extents that steps of a loop change."""
+        """The dims whose values are read from the result's shape: extents that steps of a loop change."""
         return frozenset() if isinstance(self.op, Op) else _own_dims(self.type, self.args)
 
     @property
     def is_view(self) -> bool:
-        """Whether it gives the bytes of its operand another shape."""
+        """Whether the result is the operand's bytes under another shape."""
         return isinstance(self.op, Op) and self.op.is_view
 
 
 def _found_by_run(of: Type, sizes: Iterable[Size]) -> tuple[Expr, ...]:
-    """The values of the extents in a type, and of those in other sizes, that a run finds."""
+    """The expressions of the extents in a type, and in further sizes, that are only known during the run."""
     return tuple(dict.fromkeys(dim.source for dim in run_dims(with_limits((*extents_in((of,)), *sizes)))))
 
 
 @record(eq=False, repr=False)
 class Tuple(Expr):
-    """Several values as one."""
+    """Several values as a tuple."""
 
     fields: tuple[Expr, ...]
 
@@ -248,7 +248,7 @@ class Tuple(Expr):
 
 @record(eq=False, repr=False)
 class TupleGetItem(Expr):
-    """One of the values of a tuple."""
+    """One field of a tuple."""
 
     value: Expr
     index: int
@@ -267,7 +267,7 @@ class TupleGetItem(Expr):
 
     @property
     def tensor_slice(self) -> slice:
-        """Which of the tensors in the tuple, from left to right, are those of this value."""
+        """The positions of this field's tensors among all tensors of the tuple, from left to right."""
         assert isinstance(self.value.type, TupleType)
         start = sum(len(tensors(each)) for each in self.value.type.fields[: self.index])
         return slice(start, start + len(tensors(self.type)))
@@ -275,7 +275,7 @@ class TupleGetItem(Expr):
 
 @record(eq=False, repr=False)
 class Let(Expr):
-    """`body`, in which `var` is `value`."""
+    """`body`, in which `var` stands for `value`."""
 
     var: Var
     value: Expr
@@ -293,10 +293,10 @@ class Let(Expr):
 
 @record(eq=False, repr=False)
 class If(Expr):
-    """`then` where the condition holds, else `other`. What only one of them uses is computed only there.
+    """`then` if the condition is true, else `other`. Expressions that only one branch uses are computed only there.
 
-    Both have one type, or that of `given`, whose extents are those of the branch that is taken: a run finds them, or
-    the value itself tells them, where they are dims that neither branch mentions.
+    Both branches have the same type. With `given`, they may differ in extents, and the result has the type `given` with
+    the taken branch's extents: these are found during the run, or read from the result if they are dims of its own.
     """
 
     condition: Expr
@@ -324,23 +324,23 @@ class If(Expr):
 
     @property
     def tells(self) -> frozenset[Dim]:
-        """The dims that the value tells."""
+        """The dims whose values are read from the result's shape."""
         return _own_dims(self.given, (self.then, self.other)) if self.given is not None else frozenset()
 
 
 def _own_dims(of: Type, parts: Iterable[Expr]) -> frozenset[Dim]:
-    """The extents of a type that are dims by themselves, and are none of the parts'."""
+    """The extents of a type that are plain dims and do not occur in the types of the parts."""
     return frozenset(_dims(of)).difference(*(_dims(each.type) for each in parts))
 
 
 def _dims(of: Type) -> Iterator[Dim]:
-    """The extents of a type that are dims by themselves."""
+    """The extents of a type that are plain dims."""
     for extent in extents_in((of,)):
         yield from (dim for dim in atom_of(extent, Dim) if not isinstance(dim, RunDim))
 
 
 def _may_be(given: Type | None, of: Type) -> bool:
-    """Whether a value of type `of` may be one of type `given`: extents that a run finds may be any."""
+    """Whether a value of type `of` may have the type `given`, whose dims and run-time extents match any extent."""
     if given is None:
         return True
     mine, theirs = tensors(given), tensors(of)
@@ -354,12 +354,14 @@ def _may_be(given: Type | None, of: Type) -> bool:
 
 @record(eq=False, repr=False)
 class FunctionNode:
-    """Parameters and a body over them: what a `Function` is, without its text.
+    """A function without its printer: parameters and a body.
 
-    `demands` is what its operators ask of extents beyond what is proved of them: each call is checked for it.
-    `declared` are the types of the parameters before these were told by it, if there are others.
+    primitive: it is implemented by one kernel, so that planners do not look inside.
+    outputs: the names of the result, or of the fields of a result that is a tuple; empty if they have no names.
+    demands: conditions on extents that are not proved, checked at each call.
+    declared: the declared types of the parameters, if demands have refined these since.
 
-    Operators and functions can be called; calls hold this, so that the printer can stand between it and `Function`.
+    Calls refer to this class, and not to its subclass `Function`, so that the printer can import both.
     """
 
     name: str
@@ -379,7 +381,7 @@ class FunctionNode:
 
     @property
     def result(self) -> Type:
-        """The type of what it returns."""
+        """The type of the returned value."""
         return self.body.type
 
     @property
@@ -392,7 +394,7 @@ class FunctionNode:
         return cast(Self, replace(cast(Any, self), **changes))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # What is pickled first is not entered again: in this order, a deep graph takes no deep stack.
+        # Pickle operands before their users: a deep graph then needs no deep recursion.
         parts = [getattr(self, name) for name in parts_of(type(self))]
         return _restored, (type(self), operands_first(self.body), parts)
 
@@ -405,9 +407,9 @@ def _restored(kind: type[FunctionNode], _: list[Expr], parts: list[object]) -> F
 
 
 def rebuilt(expr: Expr, value: Callable[[Expr], Expr], size: Callable[[Size], Size] | None = None) -> Expr:
-    """The same expression of what one function makes of its operands, another one of the sizes that were said in it.
+    """Rebuilds an expression: `value` maps its operands, `size` the sizes in attributes and in an If's `given` type.
 
-    Those are sizes in attributes, and in the type that an If is given. What changes in nothing is itself.
+    Returns the same object if nothing changes.
     """
     changes: dict[str, object] = {}
     if isinstance(expr, Call):
@@ -425,12 +427,12 @@ def rebuilt(expr: Expr, value: Callable[[Expr], Expr], size: Callable[[Size], Si
 
 
 def operands_first(root: Expr) -> list[Expr]:
-    """All expressions below one, and itself, each once and after its operands."""
+    """All expressions that `root` depends on, and itself, each once and after its operands."""
     return needs_first((root,), attrgetter("operands"))
 
 
 def callees_first(function: FunctionNode) -> list[FunctionNode]:
-    """The functions that it calls, and those that these call, and itself: each behind those that it needs."""
+    """The function and all functions that it calls, directly or not, each after its callees."""
     return needs_first(
         (function,),
         lambda each: [
@@ -440,7 +442,7 @@ def callees_first(function: FunctionNode) -> list[FunctionNode]:
 
 
 def matched(site: Site, params: tuple[Type, ...], result: Type) -> Type:
-    """`result` with the function's dims as the call gives them: a parameter `f32[n, 3]` takes `f32[2*m, 3]`."""
+    """`result` with the callee's dims replaced by the extents of the call: `f32[n, 3]` matches `f32[2*m, 3]`."""
     if len(site.args) != len(params):
         raise OperandCount(str(site), site.op, str(len(params)), len(site.args), span=site.span).error()
     sizes: dict[Dim, Size] = {}

@@ -28,7 +28,7 @@ class BadGraphExtent(GraphMessage):
 
 
 def size_of(extent: Extent, span: Span | None = None) -> Size:
-    """The size that a user's extent stands for. It may be negative: what makes a shape of it checks that."""
+    """The size that a user's extent stands for. It may be negative; type rules check the extents of shapes."""
     if isinstance(extent, Dim | Poly):
         return as_size(extent)
     if is_of_sympy(extent):
@@ -60,7 +60,7 @@ def is_equal(a: Size, b: Size) -> bool:
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """The product; 1 of none."""
+    """The product of the sizes, 1 if there are none."""
     result: Size = 1
     for size in sizes:
         result = result * size

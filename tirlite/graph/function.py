@@ -1,4 +1,4 @@
-"""Functions: what graphs are, with their text in A-normal form, one line for each expression, with its type.
+"""Functions, the unit of graphs, and their printed text in A-normal form: one line per expression, with its type.
 
 def net(x: f32[n, 4], c: bool_[()]) -> f32[n, 4]:
     v0: f32[n, 4] = exp(x)
@@ -31,7 +31,7 @@ _SHOWN = 8  # elements of a constant
 
 
 def text(function: FunctionNode) -> str:
-    """The function, behind the functions that it calls and the facts of dims that differ from the default."""
+    """The function's text, after the facts of its dims (unless default) and the functions that it calls."""
     functions = callees_first(function)
     names = _Names()
     for each in functions:
@@ -49,7 +49,7 @@ def _facts(function: FunctionNode) -> Iterator[str]:
 
 
 class _Names:
-    """A name for each thing: the one that it wants, with a number where that is taken; `v0`, `v1` ... without one."""
+    """Gives each object a unique name: the wanted one, with a number if it is taken; `v0`, `v1` ... without one."""
 
     def __init__(self) -> None:
         self._known: dict[object, str] = {}
@@ -71,7 +71,7 @@ class _Names:
 
 
 class _FunctionText:
-    """One function's lines."""
+    """Prints one function as lines."""
 
     def __init__(self, function: FunctionNode, functions: _Names) -> None:
         self.function = function
@@ -119,7 +119,7 @@ class _FunctionText:
         return f"{self.name(step)}: {step.type}{_device(step)} = "
 
     def name(self, expr: Expr) -> str:
-        """The name of a value; Lets are seen through, and give it theirs."""
+        """The name of a value; a value bound by a Let has the name of its variable."""
         found = self.made.resolved(expr)
         if _is_number(found):
             return f"{found.dtype}({found.value.item()!r})"
@@ -147,7 +147,7 @@ def _device(expr: Expr) -> str:
 
 
 def elements_text(value: Array) -> str:
-    """The elements of a constant, if they are few."""
+    """The elements of a constant, or `...` if there are many."""
     if value.size > _SHOWN:
         return "..."
     return np.array2string(value, separator=", ", max_line_width=1000).replace("\n", "")
@@ -155,12 +155,11 @@ def elements_text(value: Array) -> str:
 
 @record(eq=False, repr=False)
 class Function(FunctionNode):
-    """Parameters and a body over them; `print` shows one line for each expression, in the order of computation.
+    """Parameters and a body; `print` shows one line per expression, in the order of computation.
 
-    A primitive one stands for one kernel: planners do not look inside. `outputs` names the result, or the fields of a
-    result that is a tuple; it is empty where they have no names. `demands` lists what operators ask of extents beyond
-    what is proved of them, which each call is checked for. Dims in the types of its parameters stand for whatever
-    a call gives there.
+    A primitive function is implemented by one kernel, so that planners do not look inside. `outputs` names the result,
+    or the fields of a result that is a tuple; it is empty if they have no names. `demands` lists conditions on extents
+    that are not proved and are checked at each call. Dims in the parameters' types stand for the extents of a call.
     """
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""Checks a function, and raises an error that says what is wrong with it and where, if anything is.
+"""Checks a function: variables, dims and names of outputs.
 
-Types need no check here: each expression infers its own when it is made.
+Types need no check here: each expression infers its type when it is created.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class OutputNames(GraphMessage):
 
 @public
 def validate(function: FunctionNode) -> None:
-    """Raises GraphError where the function, or one that it calls, is ill-formed.
+    """Raises GraphError if the function, or one that it calls, is ill-formed.
 
-    Each variable must have one value where it is used, each dim must be an extent of a parameter by itself, and names
-    of outputs must fit.
+    Each variable must be bound where it is used, each dim must be the whole extent of some parameter's axis, and names
+    of outputs must be unique and fit the result.
     """
     demand_function(function)
     for each in callees_first(function):

@@ -1,6 +1,6 @@
-"""Lays constants out once, when a network is compiled, where another function then computes a call in less time.
+"""Packs constant weights when a network is compiled, for calls that another operator then computes faster.
 
-Its result differs from that of the call in the graph by what its sums are grouped into.
+Its sums may be grouped differently from those of the call in the graph, so that results differ by rounding.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from tirlite.record import record
 
 @record(eq=False)
 class OperandLayout:
-    """An operator, the number of its operand that is laid out, by which function, and its attributes for a call.
+    """A layout of packed weights, and the operator that reads it.
 
-    These are None where the call is better computed as it is. Without an operator it is the call's own. With `needs`
-    it pays where processors have that: these dot products, permutations of lanes, or tiles with short rows. With
-    `shape`, which tells what shape the operand takes, it is laid out while others go on, which takes as long as it does
-    to read it. With `dtype` it becomes of that type, and f32 of halves where it `widens` them. With `fits` it is laid
-    out where that holds of it.
+    op: the operator that replaces a call; None to keep the call's operator.
+    operand: the position of the packed operand.
+    function: packs the operand's array.
+    attrs: returns the attributes of the new call, or None if the layout does not pay for the call.
+    needs: the feature that the processor must have: dot products, lane permutations or a size of register tiles.
+    shape: returns the packed array's shape for the operand's; if given, a thread packs it during compilation.
+    dtype: the element type of the packed array, if another than the operand's.
+    fits: tests whether the operand's elements permit the layout.
+    widens: f16 operands are converted to f32 before packing.
     """
 
     op: Op | None
@@ -43,7 +47,7 @@ class OperandLayout:
     widens: bool = False
 
     def given(self, array: Array) -> Array:
-        """What `function` takes for an array."""
+        """The argument of `function` for an operand's array."""
         return array.astype(np.float32) if self.widens and array.dtype == np.float16 else array
 
 
@@ -55,13 +59,13 @@ def _sized(
     needs: str = "",
     **sizes: o.Sizes | int,
 ) -> OperandLayout:
-    """The layout of the second operand in parts of these sizes."""
+    """A layout of the second operand in parts of these sizes."""
     made = None if shape is None else partial(shape, **sizes)
     return OperandLayout(op, 1, partial(function, **sizes), partial(attrs, **sizes), needs, made, widens=True)
 
 
 def _by_panels(sizes: o.Sizes = o.WIDE, needs: str = "") -> dict[str, OperandLayout]:
-    """The layouts of matrices, and of weights of convolutions, by panels of so many columns."""
+    """The layouts of matrices and convolution weights in panels whose columns are chosen from `sizes`."""
     plain, turned = (partial(o.product_by_panels, turned=is_turned) for is_turned in (False, True))
     outputs = o.panels_of_outputs, o.conv_by_panels, o.shape_of_outputs
     return {
@@ -74,7 +78,7 @@ def _by_panels(sizes: o.Sizes = o.WIDE, needs: str = "") -> dict[str, OperandLay
 
 
 def _paired(op: Op, operand: int, function: Callable[..., Array], attrs: Callable[..., Attrs | None]) -> OperandLayout:
-    """A layout of pairs of halves in the place of groups of bytes."""
+    """A layout in pairs of i16, for processors that lack dot products of groups of bytes."""
     sizes: Mapping[str, Any] = {"group": o.PAIR, "sizes": o.NARROW}
     made, found = (lambda weights: function(o.halves(weights), **sizes)), partial(attrs, **sizes)
     return OperandLayout(op, operand, made, found, o.HALVES, dtype=i16)
@@ -106,7 +110,7 @@ LAYOUTS: Mapping[str, OperandLayout] = {
 
 
 def permitted(*, winograd: bool, has: Collection[str] = ()) -> Mapping[str, OperandLayout]:
-    """The layouts for a processor that has this."""
+    """The layouts for a processor with the features in `has`."""
     return {
         name: each
         for name, each in LAYOUTS.items()
@@ -116,9 +120,11 @@ def permitted(*, winograd: bool, has: Collection[str] = ()) -> Mapping[str, Oper
 
 @record(eq=False)
 class LaidOut:
-    """The calls that are computed instead of others, and of each constant made for them its layout and its source.
+    """The result of `lay_out`.
 
-    The constants have their elements once `filling` is done.
+    calls: the new call for each replaced one.
+    constants: the layout and the source of each packed constant.
+    filling: the thread that packs; constants have their elements once it is finished.
     """
 
     calls: Mapping[Call, Call]
@@ -127,7 +133,7 @@ class LaidOut:
 
 
 class Filling(Thread):
-    """A thread that fills arrays one by one with what functions make of others: NumPy lets Python go on meanwhile."""
+    """A thread that packs arrays one by one; NumPy releases the GIL, so that compilation continues meanwhile."""
 
     def __init__(self) -> None:
         super().__init__(name="lay out constants")
@@ -135,7 +141,7 @@ class Filling(Thread):
         self._failures: list[BaseException] = []
 
     def array(self, layout: OperandLayout, source: Array) -> Array:
-        """What will hold an array in a layout, and others may not write to; it does now if its shape is not told."""
+        """The read-only array for `source` in a layout: packed now if the layout has no `shape`, else by the thread."""
         source = layout.given(source)
         if layout.shape is None:
             return layout.function(source)
@@ -153,14 +159,14 @@ class Filling(Thread):
             self._failures.append(failure)
 
     def finish(self) -> None:
-        """Waits for it. Raises what went wrong."""
+        """Waits for the thread. Raises the error that packing raised, if any."""
         self.join()
         if self._failures:
             raise self._failures[0]
 
 
 def lay_out(made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str, OperandLayout]) -> LaidOut:
-    """What pays in a program, of these layouts. The values of what is `folded` are known, as those of constants."""
+    """Packs the weights of each call by the first layout that pays; `folded` expressions count as constants."""
     calls: dict[Call, Call] = {}
     found: dict[tuple[str, Constant], Constant] = {}
     filling = Filling()

@@ -1,4 +1,4 @@
-"""Makes names of parameters from the names of a graph: identifiers, each once."""
+"""Turns names of a graph into unique identifiers for parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NameClash(GraphMessage):
 
 
 class ParameterNames:
-    """The names of one function that are taken."""
+    """The parameter names of one function."""
 
     def __init__(self, function: str) -> None:
         self._function = function
@@ -29,20 +29,20 @@ class ParameterNames:
         self._given: dict[str, str] = {}
 
     def exact(self, given: str, span: Span | None = None) -> str:
-        """The identifier for a name that callers use. Raises GraphError where another has it already."""
+        """The identifier for a name that callers use. Raises GraphError if it is taken."""
         name = name_of(given)
         if name in self._given:
             raise NameClash(self._given[name], given, self._function, name, span=span).error()
         return self.fresh(given)
 
     def fresh(self, given: str) -> str:
-        """An identifier like a name, with a number behind it where that is taken."""
+        """The identifier for a name, with a number appended if it is taken."""
         name = self._names.unique(name_of(given))
         self._given[name] = given
         return name
 
 
 def name_of(given: str) -> str:
-    """The name with `_` for all that cannot stand in one, and before a keyword."""
+    """The name as an identifier: `_` replaces invalid characters and precedes a keyword."""
     made = identifier(given)
     return f"_{made}" if keyword.iskeyword(made) else made

@@ -1,7 +1,7 @@
-"""Programs with explicit allocation: their instructions, and routines of these.
+"""The instructions and routines of programs with explicit allocation.
 
-Programs are in A-normal form: operands are the names of tensors, storages and sizes, each given a value once before.
-What an operator makes is written to tensors that it is handed.
+Programs are in A-normal form: operands are names of tensors, storages and sizes, each defined once before its uses.
+Operators write their results to tensors that are passed to them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tirlite.sizes import Dim, Size
 
 @record(eq=False)
 class AllocStorage:
-    """`size` bytes at an address that is a multiple of `alignment`; the element type says what it is meant for."""
+    """Allocates `size` bytes at a multiple of `alignment`; `dtype` is the element type that they are intended for."""
 
     name: str
     size: Size
@@ -29,7 +29,7 @@ class AllocStorage:
 
 @record(eq=False)
 class AllocTensor:
-    """A tensor on a storage from byte `offset` on."""
+    """Defines a tensor in a storage, from byte `offset` on."""
 
     name: str
     storage: str
@@ -40,7 +40,7 @@ class AllocTensor:
 
 @record(eq=False)
 class ReshapeTensor:
-    """The bytes of a tensor under another shape."""
+    """Defines a tensor with the bytes of another one, under another shape."""
 
     name: str
     source: str
@@ -49,7 +49,7 @@ class ReshapeTensor:
 
 @record(eq=False)
 class LoadConstant:
-    """A tensor whose elements are known."""
+    """Defines a tensor with known elements."""
 
     name: str
     value: Array
@@ -58,10 +58,10 @@ class LoadConstant:
 
 @record(eq=False)
 class LetSize:
-    """A number of bytes that gets a name; `dim` stands for it in the sizes behind.
+    """Defines `dim` as a number of bytes, for use in the sizes of later instructions.
 
-    A dim that is 0 where its facts say at least 1, since arrays may be empty, counts as the least that they allow: what
-    was planned on the ground of the facts has room then for what is smaller.
+    A dim of an empty array, 0 although its facts say at least 1, is evaluated as the least value that the facts allow:
+    the plan relies on the facts, and a larger allocation also fits the empty array.
     """
 
     dim: Dim
@@ -70,7 +70,7 @@ class LetSize:
 
 @record(eq=False)
 class ReadSize:
-    """A size that is known only when a tensor of one integer is: `dim` stands for it in the sizes behind."""
+    """Defines `dim` as the value of a tensor of one integer, for use in the sizes of later instructions."""
 
     dim: Dim
     tensor: str
@@ -78,7 +78,7 @@ class ReadSize:
 
 @record(eq=False)
 class InvokeOperator:
-    """An operator reads the tensors `args` and writes the tensors `outs`."""
+    """Runs an operator that reads the tensors `args` and writes the tensors `outs`."""
 
     op: str
     attrs: Attrs
@@ -88,7 +88,7 @@ class InvokeOperator:
 
 @record(eq=False)
 class InvokeRoutine:
-    """Another routine of the executable reads the tensors `args`; its results are written to `outs`."""
+    """Runs another routine of the executable on the tensors `args`; its results are written to `outs`."""
 
     routine: str
     args: tuple[str, ...]
@@ -97,11 +97,11 @@ class InvokeRoutine:
 
 @record(eq=False)
 class RepeatRoutine(InvokeRoutine):
-    """Another routine is run from a number on, while that is below a limit and the last run said to go on.
+    """Runs another routine in a loop, while the step number is below a limit and the condition is true.
 
-    `args` are the number, the limit, whether to go on, `carried` tensors, and others that stay as they are: what each
-    run takes. It gives whether to go on, the carried tensors of the next one, and more. `outs` are the number behind
-    the last run, the carried tensors, and for each more a tensor of those of all runs, along a first axis.
+    args: the first step number, the limit, the condition, `carried` tensors, and invariant tensors. The routine
+        receives these, and returns the next condition, the next carried tensors, and per-step results.
+    outs: the step number after the last step, the carried tensors, and the results of all steps along a new first axis.
     """
 
     carried: int
@@ -109,7 +109,7 @@ class RepeatRoutine(InvokeRoutine):
 
 @record(eq=False)
 class Branch:
-    """One of two bodies, as a tensor of one bool says. Names given inside mean nothing outside."""
+    """Runs one of two bodies, chosen by a tensor of one bool. Names defined inside are not visible outside."""
 
     condition: str
     then: tuple[Instruction, ...]
@@ -120,13 +120,13 @@ Invoke: TypeAlias = InvokeOperator | InvokeRoutine
 _Naming: TypeAlias = AllocStorage | AllocTensor | ReshapeTensor | LoadConstant | LetSize | ReadSize
 Instruction: TypeAlias = _Naming | Invoke | Branch
 Body: TypeAlias = tuple[Instruction, ...]
-# The name of a tensor, or several results.
+# The name of a tensor, or a tuple of results.
 Result: TypeAlias = "str | tuple[Result, ...]"
 
 
 @record(eq=False)
 class Parameter:
-    """A value that a routine is called with: the names of its tensors, one for a tensor, and their type."""
+    """A parameter of a routine: the names of its tensors (one, unless it is a tuple), and its type."""
 
     names: tuple[str, ...]
     type: Type
@@ -140,7 +140,7 @@ class Parameter:
 
 @record(eq=False)
 class Routine:
-    """Instructions over parameters. A primitive one stands for one kernel, and passes leave it as it is."""
+    """Parameters and instructions. A primitive routine is implemented by one kernel, and passes do not change it."""
 
     name: str
     params: tuple[Parameter, ...]
@@ -155,7 +155,7 @@ class Routine:
 
 
 def walk(body: Body) -> Iterator[Instruction]:
-    """All instructions in program order, those of branches behind their `Branch`."""
+    """All instructions in program order, those of branches after their `Branch`."""
     stack = [iter(body)]
     while stack:
         top = next(stack[-1], None)
@@ -168,7 +168,7 @@ def walk(body: Body) -> Iterator[Instruction]:
 
 
 def sizes_in(instruction: Instruction) -> tuple[Size, ...]:
-    """The sizes that an instruction uses, those in attributes among them."""
+    """The sizes that an instruction uses, including those in attributes."""
     if isinstance(instruction, AllocStorage):
         return (instruction.size,)
     if isinstance(instruction, AllocTensor):
@@ -183,7 +183,7 @@ def sizes_in(instruction: Instruction) -> tuple[Size, ...]:
 
 
 def tensors_read(instruction: Instruction) -> tuple[str, ...]:
-    """The tensors that an instruction looks at or into, without those that only its branches use."""
+    """The tensors that an instruction reads or views, without those that only its branches use."""
     if isinstance(instruction, Invoke):
         return instruction.args
     if isinstance(instruction, ReshapeTensor):
@@ -194,5 +194,5 @@ def tensors_read(instruction: Instruction) -> tuple[str, ...]:
 
 
 def tensor_named(instruction: Instruction) -> str | None:
-    """The tensor that an instruction gives a name to."""
+    """The tensor that an instruction defines, or None."""
     return instruction.name if isinstance(instruction, AllocTensor | ReshapeTensor | LoadConstant) else None

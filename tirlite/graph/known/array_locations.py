@@ -1,4 +1,4 @@
-"""Says where in files the elements of a network's constants lie, and gives them from there without a second copy."""
+"""Locates the elements of a network's constants in its files, and creates the arrays from there without a copy."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = npt.NDArray[Any]
 
-# Smaller constants are kept themselves, and those that are in no file up to so many bytes together.
+# Constants below `_SMALL` bytes are stored in the entry; so are those that are in no file, up to `_MOST_KEPT` bytes.
 _SMALL = 1 << 14
 _MOST_KEPT = 1 << 25
 KEPT, FILLED = -1, -2
-# A constant is looked for by its first bytes. They may be elsewhere too, as zeros are.
+# A constant is searched by its first bytes, which may also occur elsewhere, such as zeros.
 _BEGINNING = 256
 _MOST_TRIED = 16
 _LINE = 64
 
 
 class Unkept(Exception):
-    """What was made is not kept: it would take too much, or is not what a later process could make."""
+    """An object is not cached: it is too large, or a later process could not read it."""
 
 
 @record
 class ArrayLocation:
-    """Where the elements of an array are: from `offset` on in the file of that number, or else in `data`.
+    """The location of an array's elements: at `offset` in the file with the number `file`, or in `data`.
 
-    `file` is `KEPT` where `data` are all elements, `FILLED` where they are one that all are equal to.
+    If `file` is `KEPT`, `data` has all elements; if it is `FILLED`, `data` has the one element that all are equal to.
     """
 
     dtype: str
@@ -53,12 +53,12 @@ class ArrayLocation:
         return self.dtype, self.shape, self.file, self.offset, self.data
 
     def own(self) -> Array:
-        """The array whose data are kept. Raises ValueError where they do not fit."""
+        """The array whose elements are in `data`. Raises ValueError if these do not fit its shape."""
         return _fixed(np.frombuffer(self.data, _type(self.dtype)).reshape(self.shape).copy())
 
 
 def kept_place(array: Array) -> ArrayLocation:
-    """The place of an array whose data are kept."""
+    """The location of an array whose elements are stored in the entry."""
     if array.nbytes >= _SMALL and _is_filled(array):
         return ArrayLocation(array.dtype.str, array.shape, FILLED, 0, array.reshape(-1)[:1].tobytes())
     return ArrayLocation(array.dtype.str, array.shape, KEPT, 0, array.tobytes())
@@ -71,16 +71,16 @@ def _is_filled(array: Array) -> bool:
 
 
 def demand_little(places: Sequence[ArrayLocation]) -> None:
-    """Raises Unkept where too much would be kept."""
+    """Raises Unkept if the entry would store too many bytes."""
     if sum(len(each.data) for each in places) > _MOST_KEPT:
         raise Unkept
 
 
 class Finder:
-    """Finds arrays in one file after the other: what is not found yet is looked for in the next one."""
+    """Searches arrays in one file after another, until each is found."""
 
     def __init__(self, arrays: Sequence[Array]) -> None:
-        """Raises Unkept for arrays of anything but numbers."""
+        """Raises Unkept for arrays of other types than numbers and bools."""
         if any(each.dtype.kind not in "biuf" for each in arrays):
             raise Unkept
         self._arrays = arrays
@@ -93,7 +93,7 @@ class Finder:
         for index, array in enumerate(self._arrays):
             if index in self._found:
                 continue
-            # Most files have constants in the order in which they are used.
+            # Most files have constants in the order of their use, so search first behind the last one.
             offset = _found(data, array, at)
             if offset < 0 and at:
                 offset = _found(data, array, 0)
@@ -102,7 +102,7 @@ class Finder:
                 at = offset + array.nbytes
 
     def places(self) -> list[ArrayLocation]:
-        """Those of all arrays. Raises Unkept where what is in no file is too much to be kept."""
+        """The locations of all arrays. Raises Unkept if those that are in no file are too large to store."""
         lost = sum(a.nbytes for index, a in enumerate(self._arrays) if index not in self._found)
         if lost > _MOST_KEPT:
             raise Unkept
@@ -110,7 +110,7 @@ class Finder:
 
 
 def _found(data: mmap, array: Array, start: int) -> int:
-    """Where the bytes of the array begin in the data, or -1."""
+    """The offset of the array's bytes in the data, or -1."""
     wanted = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     beginning = wanted[:_BEGINNING].tobytes()
     everything = np.frombuffer(data, np.uint8)
@@ -125,10 +125,10 @@ def _found(data: mmap, array: Array, start: int) -> int:
 
 
 def arrays_at(places: Sequence[ArrayLocation], files: Sequence[mmap]) -> list[Array]:
-    """The arrays at their places, not to be written to, in the memory of the files as far as that goes.
+    """The read-only arrays at these locations, in the memory of the files where possible.
 
-    Files give tensors any offset. Each array moves down in that memory to the next cache line, or to where its elements
-    are aligned; what lies between arrays is lost. Raises ValueError for places that are in no file.
+    Offsets in files need not be aligned, so each array is moved down to a cache line, or to its elements' alignment;
+    bytes between arrays are overwritten. Raises ValueError for locations outside of the files.
     """
     made = {index: each.own() for index, each in enumerate(places) if each.file == KEPT}
     made |= _filled({index: each for index, each in enumerate(places) if each.file == FILLED})
@@ -139,7 +139,7 @@ def arrays_at(places: Sequence[ArrayLocation], files: Sequence[mmap]) -> list[Ar
 
 
 def _filled(places: Mapping[int, ArrayLocation]) -> dict[int, Array]:
-    """Arrays of one value: those with the same one lie in the same memory, as it is never written."""
+    """Arrays of one repeated value; arrays of the same value share memory, as they are read-only."""
     made: dict[int, Array] = {}
     memory: dict[tuple[str, bytes], Array] = {}
     for index, each in sorted(places.items(), key=lambda item: -item[1].bytes):

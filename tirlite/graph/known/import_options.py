@@ -1,6 +1,6 @@
 """The options of `from_onnx`, and the files that a model was read from.
 
-Reading a model loads this, and not the cache that keeps what it was read as.
+A module of its own, so that importing a model does not import the cache.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tirlite.record import record
 
 @record
 class ImportOptions:
-    """What `from_onnx` takes besides the model."""
+    """The arguments of `from_onnx` besides the model."""
 
     outputs: Sequence[str] | None
     shapes: Mapping[str, Any]
@@ -26,7 +26,7 @@ class ImportOptions:
 
     @property
     def spelled(self) -> bytes:
-        """Raises TypeError, AttributeError or PicklingError for what has no spelling."""
+        """The options as bytes. Raises TypeError, AttributeError or PicklingError if they cannot be pickled."""
         outputs = None if self.outputs is None else tuple(self.outputs)
         shapes = {name: tuple(extents) for name, extents in self.shapes.items()}
         constants = {name: np.asarray(each) for name, each in self.constants.items()}
@@ -36,13 +36,13 @@ class ImportOptions:
 
 @record
 class FileUsed:
-    """A file that a model has data in; `state` is what the system said of it before it was read."""
+    """An external data file of a model; `state` is its `state_of` before it was read."""
 
     path: Path
     state: tuple[int, int]
 
 
 def state_of(path: Path) -> tuple[int, int]:
-    """What the system says of a file: another one after it was written to. Raises OSError."""
+    """The size and modification time of a file, which change when it is written. Raises OSError."""
     state = path.stat()
     return state.st_size, state.st_mtime_ns

@@ -1,4 +1,4 @@
-"""Keeps what a function of a graph is lowered to, as far as a call needs it: a later process need not lower it."""
+"""Caches what calls need of a lowered graph function, so that a later process need not lower it again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @record(eq=False)
 class KnownLowered:
-    """What calls of a lowered function need: its head, its constants, and the extents that a run finds."""
+    """The cached parts of a lowered function: its head, its constants, and the extents found during a run."""
 
     head: Head
     content: bytes
@@ -43,7 +43,7 @@ class KnownLowered:
 
 
 class LoweredFront(KnownFront):
-    """The `main` of a graph, which is lowered again where more than its head is needed."""
+    """The `main` function of a cached graph, which is lowered again if more than its head is needed."""
 
     def __init__(self, known: KnownLowered, lower: Callable[[], PrimFunc]) -> None:
         super().__init__(Known(known.head, known.content, "", ()), lambda: (lower(), {}))
@@ -52,13 +52,13 @@ class LoweredFront(KnownFront):
         from tirlite.ir.equal import content_digest
 
         func, _ = self._translate()
-        # Lowering looks at nothing but the function and tirlite, and both are in the key.
+        # Lowering depends only on the function and on tirlite's code, and the key covers both.
         assert content_digest(func) == self.content
         return func
 
 
 def lowered_key(function: FunctionNode, options: Options, order: str) -> bytes | None:
-    """The key of a function's entry; None where there is no cache, and for what differs from process to process."""
+    """The key of a function's cache entry; None without a cache, or if the function has no stable digest."""
     if folder() is None:
         return None
     try:
@@ -72,7 +72,7 @@ def lowered_key(function: FunctionNode, options: Options, order: str) -> bytes |
 
 
 def known_lowered(key: bytes, function: FunctionNode) -> KnownLowered | None:
-    """What is kept under the key, or None."""
+    """The cached entry of the key, or None if there is none that fits."""
     plain: Any = find(key)
     if plain is None:
         return None
@@ -91,7 +91,7 @@ def known_lowered(key: bytes, function: FunctionNode) -> KnownLowered | None:
 
 
 def keep_lowered(key: bytes, function: FunctionNode, lowered: Lowered, front: Any) -> None:
-    """Keeps what was lowered, if calls of it need no more than what is kept."""
+    """Caches a lowered function, unless its calls need more than an entry can hold."""
     plain = Head(front.signature, tuple(front.unfit), ()).plain()
     if plain is None or lowered.kept or lowered.extents != _extents(function):
         return
@@ -110,12 +110,12 @@ def keep_lowered(key: bytes, function: FunctionNode, lowered: Lowered, front: An
 
 
 def _laid(array: Array, layout: str) -> Array:
-    """An array, laid out as it was where there is a layout."""
+    """The array in the named layout, or as it is if the name is empty."""
     return LAYOUTS[layout].function(LAYOUTS[layout].given(array)) if layout else array
 
 
 def _content(function: FunctionNode) -> bytes:
-    """A digest of a function with its constants. Raises Unkept where there is none."""
+    """A digest of a function with its constants. Raises Unkept if it has none that is stable."""
     data, arrays = written(function, spans=False)
     digest = blake2b(data, digest_size=20)
     for each in arrays:
@@ -125,19 +125,19 @@ def _content(function: FunctionNode) -> bytes:
 
 
 def _extents(function: FunctionNode) -> tuple[Size, ...]:
-    """The extents in its result that a run finds."""
+    """The extents in its result that are only known during a run."""
     extents = (extent for each in tensors(function.result) for extent in each.shape)
     return tuple(dict.fromkeys(extent for extent in extents if run_dims([extent])))
 
 
 def _constants(function: FunctionNode) -> list[Constant]:
-    """All constants, each once: those of the functions that it calls before its own."""
+    """All constants, each once: those of its callees before its own."""
     bodies = (operands_first(each.body) for each in callees_first(function))
     return list(dict.fromkeys(each for body in bodies for each in body if isinstance(each, Constant)))
 
 
 def _fit(head: Head, constants: Mapping[str, Array]) -> bool:
-    """Whether the arrays are what the parameters of these names take."""
+    """Whether each array has the type and shape of the parameter with its name."""
     params = {each.name: each for each in head.signature.arrays}
     return all(
         name in params

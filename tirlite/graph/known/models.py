@@ -1,10 +1,10 @@
-"""Keeps the functions that models were read as: a later process reads such a model without the package that reads them.
+"""Caches the functions imported from ONNX files, so that a later process needs neither the import nor the package onnx.
 
-An entry stands for what a file holds, the options of `from_onnx` and what reads models. Other files in which the
-model has its data are listed in it, each with its digest.
+The key covers the file's contents, the options of `from_onnx` and the importer. An entry lists the model's external
+data files, each with its digest.
 
-Files are read whole, so that what is made of the bytes is made of what the digest stands for: one that is mapped may be
-another a moment later, and ends the process once it is cut off.
+Files are read into memory and not mapped: a mapped file could change after it was digested, and if it is truncated,
+reading it kills the process.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from tirlite.record import parts_of, record
 from tirlite.runtime.cache import compiler_stamp, find, folder, keep
 from tirlite.target.processor import cpu_text
 
-# So many bytes are read and digested at a time, and by threads where there are more.
+# The bytes read and digested at a time; larger files are read by several threads.
 _PIECE = 1 << 23
 _MOST_THREADS = 4
 _HUGE_PAGE = 1 << 21
-# Larger files would take too much memory beside what is made of them.
+# Larger files are not cached: they would need too much memory besides the network's own.
 _LARGEST = 1 << 32
 
 
 @record(eq=False, repr=False)
 class ReadFunction(Function):
-    """A function as it was read from files: `content` is a digest of these and of the options of reading them.
+    """A function as it was imported: `content` is a digest of its files and of the import options.
 
-    What is made of it by `replaced` has none.
+    Copies made by `replaced` have no digest.
     """
 
     content: bytes = field(init=False, default=b"")
 
 
 class KnownModel:
-    """The entry of one model, as its file is now."""
+    """The cache entry of one model, for the current contents of its file."""
 
     def __init__(self, path: Path, main: Whole, options: bytes) -> None:
         self._path = path
@@ -64,7 +64,7 @@ class KnownModel:
         self._key = digest.digest()
 
     def found(self) -> Function | None:
-        """The function that is kept; None where there is none, and where other files are not those of then."""
+        """The cached function; None if there is none, or if an external data file has changed."""
         main, self._main = self._main, None
         plain: Any = find(self._key)
         if plain is None or main is None:
@@ -78,7 +78,7 @@ class KnownModel:
             return None
 
     def _as_listed(self, name: str, digest: bytes) -> mmap:
-        # The same as when it was read: no link leads out of the model's folder.
+        # As the importer does, reject paths and links that lead out of the model's folder.
         home = self._path.parent.resolve()
         path = (home / name).resolve()
         found = whole(path) if path.is_relative_to(home) else None
@@ -87,7 +87,7 @@ class KnownModel:
         return found.data
 
     def kept(self, function: Function, used: Sequence[FileUsed]) -> Function:
-        """The function, once it is kept, if it can be and no file has changed since it was read."""
+        """Caches the function, unless it cannot be or a file has changed since it was read, and returns it."""
         try:
             data, arrays = written(function)
             finder, listed = Finder(arrays), []
@@ -116,7 +116,7 @@ class KnownModel:
 
 
 def known_model(source: str | os.PathLike[str], options: ImportOptions) -> KnownModel | None:
-    """The entry of a model; None where there is no cache, no such file, and for what cannot be spelled."""
+    """The cache entry of a model; None without a cache or file, or if the options cannot be pickled."""
     if folder() is None:
         return None
     try:
@@ -129,7 +129,7 @@ def known_model(source: str | os.PathLike[str], options: ImportOptions) -> Known
 
 
 def _versions_of_onnx() -> str:
-    """What tells one installed version of the package onnx from another."""
+    """A text that identifies the installed version of the package onnx."""
     spec = PathFinder.find_spec("onnx")
     homes = list(spec.submodule_search_locations or ()) if spec is not None else []
     states = [(home, state_of(Path(home) / "__init__.py")) for home in homes if (Path(home) / "__init__.py").is_file()]
@@ -138,14 +138,14 @@ def _versions_of_onnx() -> str:
 
 @record(eq=False)
 class Whole:
-    """The bytes of a file, in memory of their own, and a digest of them and their number, where one was asked for."""
+    """A file's bytes, copied to memory, and a digest of them and their number, or b"" if none was requested."""
 
     data: mmap
     digest: bytes
 
 
 def whole(path: str | os.PathLike[str], *, digested: bool = True) -> Whole | None:
-    """What an ordinary file holds; None where it is empty, larger than 4 GiB, or changes meanwhile."""
+    """Reads a regular file; None if it is empty, larger than 4 GiB, or changes size meanwhile."""
     with suppress(OSError):
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
@@ -183,7 +183,7 @@ def _read(file: int, size: int, *, digested: bool) -> Whole | None:
 
 
 def _fill(file: int, piece: memoryview, start: int) -> bool:
-    """Whether the file still had so many bytes from there."""
+    """Fills `piece` with the file's bytes from `start` on; False if the file ends before."""
     done = 0
     with suppress(OSError):
         while done < len(piece):
@@ -198,7 +198,7 @@ def _fill(file: int, piece: memoryview, start: int) -> bool:
 def _memory(size: int) -> mmap:
     data = mmap(-1, size)
     if size >= _HUGE_PAGE and hasattr(data, "madvise"):
-        # The system hands out a page of 4 KiB in about the time that reading it takes.
+        # Allocating pages of 4 KiB would take about as long as reading the file.
         with suppress(OSError, AttributeError):
             from mmap import MADV_HUGEPAGE
 
@@ -207,7 +207,7 @@ def _memory(size: int) -> mmap:
 
 
 def _hash() -> Callable[..., Any]:
-    """The safe digest that is the quickest here: processors with instructions for it take SHA-256 in half the time."""
+    """The fastest collision-resistant digest here: SHA-256 takes half the time if the processor has instructions."""
     import hashlib
 
     return hashlib.sha256 if b" sha_ni" in cpu_text() else hashlib.blake2b

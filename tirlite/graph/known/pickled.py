@@ -1,6 +1,6 @@
-"""Writes functions of graphs as bytes that have no arrays in them, and reads them back, with nothing but tirlite's own.
+"""Pickles functions of graphs, with their arrays apart, and unpickles them; only tirlite's classes are allowed.
 
-What is read has a checksum, and stands in a folder that is trusted as code is.
+Pickles that are read have a checksum and come from the cache folder, which is trusted like code.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = npt.NDArray[Any]
 
-# What pickle itself needs by name, besides classes and functions of tirlite.
+# The globals that pickle itself needs, besides tirlite's classes and functions.
 _OTHERS = frozenset({("copyreg", "__newobj__"), ("copyreg", "_reconstructor"), ("builtins", "object")})
 
 _SOME_SPAN = -1
 
 
 def written(function: FunctionNode, *, spans: bool = True) -> tuple[bytes, list[Array]]:
-    """The function and the arrays of its constants in order. Raises Unkept for what has another meaning elsewhere.
+    """The pickled function, and its constants' arrays in order. Raises Unkept if another process could not read it.
 
-    Without `spans` it cannot be read, and is the same wherever the function is built.
+    Without `spans` the bytes do not depend on where the function was built, but cannot be read.
     """
     buffer = BytesIO()
     writer = _Writer(buffer, spans=spans)
@@ -45,10 +45,10 @@ def written(function: FunctionNode, *, spans: bool = True) -> tuple[bytes, list[
 
 
 def read(data: bytes, arrays: Sequence[Array]) -> FunctionNode:
-    """The inverse. Raises ValueError for data that no function was written as."""
+    """The inverse of `written`. Raises ValueError if the data is not a pickled function."""
     try:
         made = _Reader(data, arrays).load()
-    except Exception:  # whatever classes say to what is not theirs
+    except Exception:  # corrupt data may raise any error in a class's constructor
         made = None
     if not isinstance(made, FunctionNode):
         raise ValueError("no function was written so")
@@ -77,7 +77,7 @@ class _Writer(pickle.Pickler):
         return None
 
     def reducer_override(self, obj: Any) -> Any:
-        # Python 3.11.3 and older look members up by `getattr`, which nothing that is read may name.
+        # Python 3.11.3 and older pickle enum members by `getattr`, which the reader does not allow.
         return (type(obj), (obj.value,)) if isinstance(obj, Enum) else NotImplemented
 
 
@@ -96,6 +96,6 @@ class _Reader(pickle.Unpickler):
 
 
 def _demand_own(module: str, name: str) -> None:
-    """Raises PicklingError for what does not belong to tirlite, whose files are in each key."""
+    """Raises PicklingError for globals that are not tirlite's; keys of the cache cover only tirlite's files."""
     if (not module.startswith("tirlite.") or "." in name) and (module, name) not in _OTHERS:
         raise pickle.PicklingError
