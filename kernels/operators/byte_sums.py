@@ -1,9 +1,8 @@
-"""Sums of products of small integers: convolutions and products of matrices whose weights are known.
+"""Convolutions and matrix products of small integers with constant weights.
 
-Of weights the distances from their zero point are taken, of the other operand the bytes as they are: what the zero
-point of these adds is the same for all sums of an output, and one number for each puts it right. So bytes are
-multiplied, by the dot products that processors have for them. Convolutions of a channel each, which have none, are
-summed up in f32, exactly: 2^24 is more than any sum of so few terms.
+Weights are given minus their zero point, the other operand as it is: its zero point adds the same number to all sums of
+an output, which the bias corrects. So bytes are multiplied directly, by the processor's dot products. Depthwise
+convolutions, for which there are no dot products, are summed in f32. That is exact, as their sums stay below 2^24.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from tirlite.kernels.operators.multiplication import multiplication, over_points
 from tirlite.kernels.operators.shapes import Extent, extents, product
 from tirlite.kernels.operators.window import Moves, Window, leaves_out, picking
 
-_OUTPUTS = 128  # of which sums are held together, at most
-_MANY_PIECES = 8  # are shared out evenly, however many they are; of fewer, halves of the outputs make an even number
+_OUTPUTS = 128  # the most outputs whose sums are held together
+_MANY_PIECES = 8  # any number of pieces from this on balances; an odd smaller one is doubled by halving the outputs
 
 
 @factory
@@ -35,8 +34,8 @@ def conv_bytes(
 ) -> PrimFunc:
     """y[n, o, i] = sum of x[n, c, i * strides - pads + p * dilations] * w[o, p, c] over c and p, plus b[o].
 
-    Where x is looked at outside, its elements are z. The weights w have the axes outputs, the window, and the inputs of
-    a group, and perhaps more that are 0. Where these are one, they are floats, and so is y.
+    x is padded with z. The axes of w are the outputs, the window, and the inputs of a group, perhaps padded with zeros.
+    Depthwise convolutions have w and y of f32.
     """
     (batches, taken, *inputs), (_, _, *places) = map(extents, (X, Y))
     rows, *size, terms = extents(W)
@@ -65,7 +64,7 @@ def conv_bytes(
 
 @factory
 def matmul_bytes(A: TensorType, W: TensorType, B: TensorType, Y: TensorType) -> PrimFunc:
-    """y = a @ w + b of integers in i32, broadcast as `matmul`; b has one number for each column."""
+    """y = a @ w + b of integers in i32, which broadcast as in `matmul`; b has one number per column."""
     form = Product.of(A, W, Y)
     (batches, n, terms, m), count_a, count_w = form.shape, form.count_a, form.count_b
 
@@ -87,9 +86,9 @@ def matmul_bytes(A: TensorType, W: TensorType, B: TensorType, Y: TensorType) -> 
 
 @factory
 def matmul_bits(A: TensorType, W: TensorType, S: TensorType, Z: TensorType, Y: TensorType, *, width: int) -> PrimFunc:
-    """y = a @ b, where w has the columns of b by panels, as integers of so few bits: of a block of terms (w - z) * s.
+    """y = a @ b, where b = (w - z) * s with s and z per block of terms and column; w is packed into panels of columns.
 
-    Those of neighbouring terms lie in one byte, the first in the lowest bits.
+    A byte of w holds the `width`-bit integers of neighbouring terms, the first in the lowest bits.
     """
     (panels, blocks, lines, size), rows, each = extents(W), product(extents(A)[:-1]), 8 // width
 
@@ -119,7 +118,7 @@ def matmul_bits(A: TensorType, W: TensorType, S: TensorType, Z: TensorType, Y: T
 
 
 def _within(sweep: Inline) -> Inline:
-    """`sweep(x, beyond, w, offsets, y)` where nothing lies outside."""
+    """`sweep(x, beyond, w, offsets, y)` of a convolution without padding."""
 
     @tl.inline
     def swept(x, beyond, w, offsets, y):
@@ -129,7 +128,7 @@ def _within(sweep: Inline) -> Inline:
 
 
 def _picked(window: Window, kind: DType, planes: Extent, weights: tuple[Extent, Extent, Extent]) -> Inline:
-    """The same where elements are left out between those that windows see: of each plane these are copied first."""
+    """`sweep` of a 1 x 1 convolution with strides: first copies the elements that are read from each plane."""
     (groups, outputs, taken), elements, places = weights, product(window.inputs), product(window.places)
     pick = picking(window)
 
@@ -154,9 +153,9 @@ def _picked(window: Window, kind: DType, planes: Extent, weights: tuple[Extent, 
 def _sweep(
     window: Window, kind: DType, planes: Extent, channels: Extent, weights: tuple[Extent, Extent, Extent]
 ) -> Inline:
-    """`sweep(x, beyond, w, offsets, y)` of more channels than one, over copies of some rows of each.
+    """`sweep(x, beyond, w, offsets, y)` of several channels, over copies of some rows of each channel.
 
-    Weights may have more, which are 0: so that groups are whole. The rows of these are 0 too.
+    Weights may be padded with channels of 0 to whole groups of a dot product; the copied rows of these are 0 too.
     """
     (groups, outputs, all_taken), taken = weights, channels
     block = OutTile.of(window, all_taken, by_rows=False, each=kind.bytes)
@@ -196,7 +195,7 @@ def _sweep(
 def _sums_of(
     window: Window, block: OutTile, weights: tuple[Extent, Extent, Extent], run: tuple[Extent, Extent]
 ) -> Inline:
-    """`compute(y, held, w, offsets, t, share, place, row, column)`: runs of this many outputs, by whole lines."""
+    """`compute(y, held, w, offsets, t, share, place, row, column)`: `runs` runs of `together` outputs, by lines."""
     (groups, outputs, taken), (together, runs) = weights, run
     high, apart, line, (rows, columns) = block.rows, block.apart, block.line, window.places[-2:]
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
@@ -215,7 +214,7 @@ def _sums_of(
     @tl.inline
     def compute(y, held, w, offsets, t, share, place, row, column):
         for run in range(runs):
-            # The last ones are some of those before too, where they are fewer.
+            # If fewer outputs are left, the last run overlaps the one before.
             wanted = (share * runs + run) * together
             first = max(0, min(wanted, outputs - together))
             sums = tl.alloc(tl.i32[together, line])

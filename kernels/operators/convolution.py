@@ -19,16 +19,16 @@ from tirlite.kernels.operators.factory import with_given
 from tirlite.kernels.operators.shapes import Extent, as_expr, extents, is_same, product
 from tirlite.kernels.operators.window import Window, row_under
 
-_COLUMNS = 512  # of results that are computed together, at most
-_LINE = 512  # elements of a line, about: what is read ahead while others are summed up
-_HELD = 1 << 17  # bytes of all lines, about: so many stay in the second cache beside weights and sums
-_ROWS = 4  # that go together: in a line where the width is known at a call alone, and of one channel
-_LANES = 16  # a line ends with a whole vector
-_MOST_APART = 4  # columns that vectors pick out of a row
-_LEAST = 8  # columns of a row that goes by vectors of its own
-_OUTPUTS = 16  # channels of the result that are summed up together, at most
-_PIECES = 4  # for workers, at least
-# A panel takes as long to copy as so many outputs to sum up; where sizes are not known, it pays for more than so many.
+_COLUMNS = 512  # the most columns of results that are computed together
+_LINE = 512  # about the elements of a line that are prefetched while others are summed
+_HELD = 1 << 17  # about the bytes of all lines that stay in the L2 cache besides weights and sums
+_ROWS = 4  # rows of a line if the width is only known at calls; rows computed together for one channel
+_LANES = 16  # a line is padded to whole vectors of this many lanes
+_MOST_APART = 4  # the greatest column stride at which vectors gather from a row
+_LEAST = 8  # the fewest columns for which a row has its own vectors
+_OUTPUTS = 16  # the most output channels that are summed together
+_PIECES = 4  # the fewest pieces for workers
+# Copying a panel takes as long as summing `_COPY` outputs; with unknown sizes, it pays from `_FEW_OUTPUTS` on.
 _COPY, _FEW_OUTPUTS = 14, 64
 _MANY_TAPS = 32  # over one channel, as in spectra: 0.44 to 0.87 of the time; of ten taps for 512 outputs 1.14
 
@@ -36,10 +36,13 @@ Types = tuple[TensorType, TensorType, TensorType | None, TensorType]  # of image
 
 
 class OutTile(NamedTuple):
-    """Rows and columns of results that are computed together, how far apart rows lie, and the elements of all.
+    """A block of results that are computed together.
 
-    `beyond` are the rows and columns of a phase that taps look at beside those. Results go `by_rows`, or by
-    lines over all of them.
+    rows, columns: the extents of the block.
+    apart: the distance between two rows in a line.
+    line: the elements of a line over all rows, or over the rows if `by_rows`.
+    beyond: the further rows and columns of a phase that taps read.
+    by_rows: compute row by row, instead of one line over all rows.
     """
 
     rows: Extent
@@ -51,7 +54,7 @@ class OutTile(NamedTuple):
 
     @classmethod
     def of(cls, window: Window, channels: Extent, *, by_rows: bool, each: int = 4) -> OutTile:
-        """Of the last two axes of a window over so many channels, whose elements are held in so many bytes each."""
+        """The cheapest block of the window's last two axes, for this many channels and `each` bytes per element."""
         rows, columns = window.places[-2:]
         below, aside = (
             (size - 1) * dilation // stride
@@ -69,16 +72,16 @@ class OutTile(NamedTuple):
         return min(known, key=lambda block: block.cost(rows, lines * each))
 
     def cost(self, rows: int, lines: int) -> float:
-        """What a block takes longer than its results: by what is computed or copied in vain, or does not fit.
+        """The relative time of a block: grows with unused results, copied rows, and lines that exceed the cache.
 
-        Of all elements of one line, `lines` bytes are held.
+        `lines` is the number of lines times the bytes of an element.
         """
         assert isinstance(self.rows, int)
         assert isinstance(self.columns, int)
         assert isinstance(self.line, int)
         assert isinstance(self.held, int)
         assert isinstance(self.beyond[0], int)
-        # Rows that are left of those that go together share nothing, and take twice as long.
+        # Rows of an incomplete group of `_ROWS` share no loads, and take twice as long.
         worked = self.line if not self.by_rows else (self.rows + self.rows % _ROWS) * self.columns
         computed = -(-rows // self.rows) * worked / (rows * self.columns)
         copied = self.beyond[0] / self.rows
@@ -87,33 +90,33 @@ class OutTile(NamedTuple):
 
     @property
     def copied(self) -> Extent:
-        """The rows of one phase that taps may look at."""
+        """The rows of one phase that taps may read."""
         return self.rows + self.beyond[0]
 
     @property
     def held(self) -> Extent:
-        """The elements of these."""
+        """The elements of one phase that taps may read."""
         return self.line + self.beyond[0] * self.apart + self.beyond[1]
 
 
 def _even(columns: int) -> int:
-    """The columns of a block, so that as few blocks as can be are about alike, and several have whole vectors."""
+    """The columns of a block: the fewest blocks of about the same width, in whole vectors if there are several."""
     parts = -(-columns // _COLUMNS)
     return columns if parts <= 1 else -(-columns // (parts * _LANES)) * _LANES
 
 
 def _lanes_of(columns: int, step: int) -> int:
-    """The lanes of vectors that pick so many columns out of a row, one of so many; 1 where they lie together."""
+    """The lanes of vectors that gather `columns` columns at stride `step` from a row; 1 if vectors do not pay."""
     return min(_LANES, 1 << columns.bit_length() - 1) if 1 < step <= _MOST_APART and columns > 1 else 1
 
 
 def _lines(window: Window, channels: Extent) -> Extent:
-    """How many lines a block holds."""
+    """The number of lines of a block: one per channel, layer of the window and phase."""
     return channels * product(window.size[:-2]) * product(window.phases[-2:])
 
 
 def _heights(rows: Extent) -> list[int]:
-    """How many rows a block may have: such that they are spread evenly over blocks."""
+    """The candidates for the rows of a block, each spreading all rows evenly over blocks."""
     return sorted({-(-rows // count) for count in range(1, rows + 1)}) or [1] if isinstance(rows, int) else [_ROWS]
 
 
@@ -122,7 +125,7 @@ def _line(rows: Extent, columns: Extent, aside: Extent) -> Extent:
 
 
 def pays(window: Window, channels: Extent, outputs: Extent) -> bool:
-    """Whether this takes less time than panels of what lies under each tap, which are copied once for all outputs."""
+    """Whether this is faster than panels with a copy of the elements under each tap, made once for all outputs."""
     if isinstance(channels, int) and channels == 1:
         # What lies further apart than vectors pick is moved element by element, anew for each share of the outputs.
         taps, is_apart = product(window.size), window.strides[-1] > _MOST_APART
@@ -140,7 +143,7 @@ def pays(window: Window, channels: Extent, outputs: Extent) -> bool:
 
 
 def convolution(types: Types, window: Window, groups: int, *, permutes: bool = False) -> PrimFunc:
-    """The convolution of image, weights, and bias if there is one, to the result: for what `permutes` lanes, or all."""
+    """The kernel of a convolution with an optional bias. `permutes`: the processor permutes lanes of two vectors."""
     X, W, B, _ = types
     kind, outputs = computed_in(X.dtype), extents(W)[0] // groups
     store = storing(kind, groups, has_bias=B is not None)
@@ -162,7 +165,7 @@ def convolution(types: Types, window: Window, groups: int, *, permutes: bool = F
 
 
 def with_bias(name: str, types: Types, shape: tuple[Extent, ...], sweep: Inline) -> PrimFunc:
-    """The function that `sweep(x, w, biases, y)` is the body of; without a bias, the image stands in its place."""
+    """The function with the body `sweep(x, w, biases, y)`; without a bias, the image is passed as an unused one."""
     X, W, B, Y = types
     given = B or X
     seen = given.dtype[shape]
@@ -186,10 +189,10 @@ def sweeping(
     store: Inline,
     given: DType | None = None,
 ) -> Inline:
-    """`sweep(x, beyond, w, bias, y)` stores all results by `store`, those of a block together, in parallel.
+    """`sweep(x, beyond, w, bias, y)` computes all results, in parallel over blocks, and stores them by `store`.
 
-    The padding is `beyond`. Rows are held in the type of `kind`, or first as they are `given`: so bytes are moved by
-    rows, and converted, and put apart by phases of columns, in whole vectors.
+    The padding is `beyond`. Rows are copied in the type `kind`. With the image's type as `given`, they are first copied
+    unchanged, then converted and separated by column phases: so bytes are copied in whole vectors.
     """
     groups, outputs, taken = weights
     by_rows = _goes_by_rows(window, taken, outputs)
@@ -226,9 +229,9 @@ def sweeping(
 
 
 def holding(window: Window, block: OutTile, kind: DType, taken: Extent, given: DType | None = None) -> Inline:
-    """`hold(held, images, beyond, t, place, row, column)`: what lies under a block, of all channels of plane t.
+    """`hold(held, images, beyond, t, place, row, column)` copies the inputs of a block, of all channels of plane t.
 
-    With `given`, the type of the image, rows are moved as they lie, then converted and put apart by phases of columns.
+    With the image's type as `given`, rows are first copied unchanged, then converted and separated by column phases.
     """
     deep, lines, step = product(window.inputs[:-2]), block.held, window.strides[-1]
     row_phases, phases = window.phases[-2:]
@@ -240,7 +243,7 @@ def holding(window: Window, block: OutTile, kind: DType, taken: Extent, given: D
     @tl.inline
     def fill_all(fill, held, images, beyond, t, c, place, row, column):
         for d in range(layers):
-            # No plane is behind the last; the bound says so where that is not seen.
+            # Never beyond the last plane; `min` states that bound for the compiler.
             plane = min(under(place, d, tl.static(last)), deep - 1)
             fill(held, images, beyond, t, c, plane, d, row, column)
 
@@ -263,7 +266,7 @@ def holding(window: Window, block: OutTile, kind: DType, taken: Extent, given: D
 
 
 def _goes_by_rows(window: Window, taken: Extent, outputs: Extent) -> bool:
-    """Whether each channel of the result is a sum over one of the image that serves no other, and rows fill vectors."""
+    """Whether each output channel reads one input channel of its own, and rows fill vectors."""
     columns = window.places[-1]
     return (taken, outputs) == (1, 1) and not (isinstance(columns, int) and columns < _LEAST)
 
@@ -271,7 +274,7 @@ def _goes_by_rows(window: Window, taken: Extent, outputs: Extent) -> bool:
 def _rows_of(window: Window, block: OutTile, kind: DType, groups: Extent, store: Inline) -> Inline:
     """`compute(y, held, w, bias, t, share, place, row, column)`: a block of results, row by row.
 
-    Neighbouring rows share what lies under their taps.
+    Neighbouring rows share the loads of their taps.
     """
     rows_left, columns_left = left_of(block.rows, window.places[-2]), left_of(block.columns, window.places[-1])
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
@@ -306,7 +309,7 @@ def _lines_of(
     run: tuple[Extent, Extent],
     store: Inline,
 ) -> Inline:
-    """`compute` as in `_rows_of`: so many runs of so many outputs together, for all places of a line at once."""
+    """`compute` as in `_rows_of`: `runs` runs of `together` outputs, for all places of a line at once."""
     (groups, outputs, taken), (together, runs) = weights, run
     high, wide, apart, line = block.rows, block.columns, block.apart, block.line
     rows, columns = window.places[-2:]
@@ -324,7 +327,7 @@ def _lines_of(
             first = (share * runs + run) * together
             sums = tl.alloc(kind[together, line])
             add_up(sums, held, w, t % groups, first, 0, 0)
-            # As many as are left, so that LLVM writes out none of them but columns.
+            # Only the outputs that are left; with this bound, LLVM unrolls the columns and not the outputs.
             for k in range(min(together, outputs - first)):
                 for i in range(min(high, rows - row)):
                     for j in range(columns_left(column)):
@@ -336,17 +339,17 @@ def _lines_of(
 def adding(
     window: Window, block: OutTile, kind: DType, channels: tuple[Extent, Extent, Extent], weight: Inline
 ) -> Inline:
-    """`add_up(sums, held, w, g, first, near, aside)`: sums of a group's outputs from `first` on, for all of a line.
+    """`add_up(sums, held, w, g, first, near, aside)`: the sums of a group's outputs from `first` on, for a whole line.
 
-    `weight(w, g, first, k, c, d, r, p, near, aside)` is that of the k-th of them, of any one behind the last, for an
-    input and a tap. What `near` and `aside` say of taps is between the two.
+    `weight(w, g, first, k, c, d, r, p, near, aside)` is the weight of the k-th output for an input and a tap; beyond
+    the last output it may be any. `near` and `aside` are passed on to `weight` unchanged.
     """
     together, outputs, taken = channels
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
     (row_step, step), (row_gap, gap) = window.strides[-2:], window.dilations[-2:]
     apart, line = block.apart, block.line
     is_whole = taken == 1 and outputs == 1
-    pair = 2 * _LANES  # of vectors, for whose sums each weight is loaded once
+    pair = 2 * _LANES  # each weight is loaded once for the sums of two vectors
 
     @tl.inline
     def add_some(sums, held, w, g, first, near, aside, start, lanes):
@@ -376,18 +379,18 @@ def adding(
 
 
 def spread(outputs: Extent, pieces: Extent, most: int = _OUTPUTS) -> tuple[Extent, Extent, Extent]:
-    """How many outputs are summed up together, on how many workers' shares they are spread, and how often for each."""
+    """The outputs that are summed together, the shares for workers, and the runs of each share."""
     if not isinstance(outputs, int):
         return most, 1, (outputs + most - 1) // most
     runs = -(-outputs // most)
     wanted = -(-_PIECES // max(1, pieces)) if isinstance(pieces, int) else 1
-    # No share has runs behind the last output.
+    # Shares divide the runs evenly, so that none is beyond the last output.
     shares = next((each for each in range(wanted, runs) if runs % each == 0), runs)
     return -(-outputs // runs), shares, runs // shares
 
 
 def _moving(window: Window, block: OutTile, kind: DType, *, whole: bool) -> Inline:
-    """What `filling` gives where columns of all phases lie as they do in the image."""
+    """As `filling`, with columns in the order of the image instead of by phases."""
     step = window.strides[-1]
     plain = window._replace(strides=(*window.strides[:-1], 1))
     wide = block._replace(
@@ -397,13 +400,13 @@ def _moving(window: Window, block: OutTile, kind: DType, *, whole: bool) -> Inli
 
 
 def filling(window: Window, block: OutTile, kind: DType, *, whole: bool) -> Inline:
-    """`fill(held, x, beyond, t, c, plane, d, row, column)`: what lies under a block in a plane, if that is not -1.
+    """`fill(held, x, beyond, t, c, plane, d, row, column)` copies the inputs of a block from a plane (-1: all padding).
 
-    Elsewhere it is `beyond`. A block is as wide as all results where it is `whole`: then the padding is known.
+    The padding is filled with `beyond`. A `whole` block is as wide as all results, so that its padding is known.
     """
     (height, width), (row_step, step), (above, left) = window.inputs[-2:], window.strides[-2:], window.before[-2:]
     (row_phases, phases), copied, apart, lines = window.phases[-2:], block.copied, block.apart, block.held
-    # Of each phase, the first column inside, and the first one behind.
+    # For each phase, the first column inside of the image, and the first one after it.
     first, behind = [0] * step, [0] * step
     is_known = whole and isinstance(width, int) and isinstance(left, int) and isinstance(apart, int)
     if is_known:
@@ -447,7 +450,7 @@ def filling(window: Window, block: OutTile, kind: DType, *, whole: bool) -> Inli
 
 
 def left_of(most: Extent, count: Extent) -> Inline:
-    """`left(first)`: how many of at most so many are left of all; known where all blocks are alike."""
+    """`left(first)`: the items of a block that begins at `first`, at most `most`; constant if all blocks are equal."""
     is_known = isinstance(most, int) and isinstance(count, int) and most > 0 and count % most == 0
 
     @tl.inline
@@ -461,7 +464,7 @@ def left_of(most: Extent, count: Extent) -> Inline:
 
 
 def storing(kind: DType, groups: Extent, *, has_bias: bool) -> Inline:
-    """`store(y, t, o, place, i, j, total, bias)`, with the bias added if there is one."""
+    """`store(y, t, o, place, i, j, total, bias)` stores a sum, plus the bias if there is one."""
 
     @tl.inline
     def plain(y, t, o, place, i, j, total, bias):
@@ -475,9 +478,9 @@ def storing(kind: DType, groups: Extent, *, has_bias: bool) -> Inline:
 
 
 def _picking(kind: DType, apart: Extent, under: tuple[int, Extent], first: list[int], behind: list[int]) -> Inline:
-    """`pick(held, x, t, c, plane, d, a, b, r, u)`: the columns of a phase that are inside, out of a row of the image.
+    """`pick(held, x, t, c, plane, d, a, b, r, u)` copies the columns of a phase from a row of the image.
 
-    Those apart go by vectors: LLVM writes out loops that are known to be short, and finds none.
+    Strided columns are vectorized here: LLVM unrolls loops of few iterations, and then does not vectorize them.
     """
     step, left = under
     lanes = [_lanes_of(stop - start, step) for start, stop in zip(first, behind, strict=True)]
@@ -485,7 +488,7 @@ def _picking(kind: DType, apart: Extent, under: tuple[int, Extent], first: list[
     @tl.inline
     def pick(held, x, t, c, plane, d, a, b, r, u):
         if tl.static(lanes[b] > 1):
-            # The last vector ends with the last column, on some of the one before.
+            # The last vector ends with the last column, and overlaps the one before.
             for q in range(tl.static(-(-(behind[b] - first[b]) // lanes[b]))):
                 start = min(tl.static(first[b]) + q * tl.static(lanes[b]), tl.static(behind[b] - lanes[b]))
                 for v in tl.vectorized(tl.static(lanes[b])):

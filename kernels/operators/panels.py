@@ -1,6 +1,6 @@
-"""Convolutions with constant weights that are laid out in panels of output channels.
+"""Convolutions with constant weights that are packed into panels of output channels.
 
-What a tile of sums reads for all terms is contiguous in memory, without a copy.
+The weights that a register tile of sums reads are contiguous, without a copy at each call.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import Extent, extents, is_one, product as count_of
 from tirlite.kernels.operators.window import Moves, Window, picking
 
-# Elements of a block of channels at all places, which the first cache holds beside the weights of a panel; and channels
-# that pay for the sums of the block.
+# The most elements of a block of channels at all places, which fit in the L1 cache besides the weights of a panel; and
+# the fewest channels that amortize loading and storing the block's sums.
 _ELEMENTS, _FEWEST = 6272, 48
-_PIECES = 4  # for workers, at least
-# Weights of a part of the channels, which the first cache holds beside what they are multiplied by.
+_PIECES = 4  # the fewest pieces for workers
+# The weights of a part of the channels, which fit in the L1 cache besides the elements that they are multiplied by.
 _WEIGHTS = 4608
-# Rows go by zones where no more of their taps than that lie inside of the image, by this many at most: of 33 rows with
-# taps 12 apart 76 %, which took 0.78 of the time. By zones of columns as well it took more than by none.
+# Rows are divided into at most `_ZONES` zones if at most `_INSIDE` of their taps are inside of the image: with 33 rows
+# and a dilation of 12 these are 76 %, and zones took 0.78 of the time. Zones of columns as well were slower than none.
 _INSIDE, _ZONES = 0.9, 3
 
 
@@ -34,12 +34,11 @@ _INSIDE, _ZONES = 0.9, 3
 def convolution(
     X: TensorType, W: TensorType, B: TensorType | None, Y: TensorType, *, groups: int = 1, **moves: Unpack[Moves]
 ) -> PrimFunc:
-    """The convolution of x, where w has the outputs by panels: `[panels, inputs of a group, *window, outputs]`.
+    """The convolution of x with weights packed into panels, `[panels, inputs of a group, *window, outputs]`.
 
-    For small images: outputs fill the lanes of vectors, which elements would not. The sums of a panel are turned over
-    when they are stored. Where windows have more elements than one, the image is copied with the padding: a single one
-    once for all panels, of several each once for those that go together. Of an image of which points are left out the
-    others are copied together, once for all panels.
+    For small images: vectors run over outputs, as places would not fill them, and sums are transposed when stored. For
+    windows of several elements the image is copied with its padding: a single image once for all panels, each of
+    several images once per share of the panels. For 1 x 1 windows with strides, the elements that are read are copied.
     """
     batches, (blocks, taken, *taps, size), image = extents(X)[0], extents(W), extents(Y)[2:]
     window = Window.of(extents(X)[2:], image, taps, **moves)
@@ -87,8 +86,8 @@ def convolution(
 def _of_several(panel: Inline, hold: Inline, held_type: TensorType, of: tuple[Extent, int, int]) -> Inline:
     """`several(images, w, results, biases)`: all results of this many planes, groups and panels.
 
-    A plane is copied once for each share of its panels: these are such that workers have an even number of pieces, and
-    not too few. Of an unknown number of planes all panels are.
+    A plane is copied once per share of its panels. The shares give workers an even number of pieces, at least `_PIECES`
+    if possible; with an unknown number of planes each panel is a share.
     """
     planes, groups, blocks = of
     own = shares = blocks // groups
@@ -110,7 +109,7 @@ def _of_several(panel: Inline, hold: Inline, held_type: TensorType, of: tuple[Ex
 
 
 def _panel(add_up: Inline, held: tuple[Extent, int], kind: DType, of: tuple[int, int], has_bias: bool) -> Inline:
-    """`panel(images, w, results, biases, t, p)`: the results of a panel at all places, of so many groups and panels."""
+    """`panel(images, w, results, biases, t, p)`: the results of panel p at all places; `of` is (groups, panels)."""
     (places, size), (groups, blocks) = held, of
 
     @tl.inline
@@ -131,10 +130,10 @@ def _panel(add_up: Inline, held: tuple[Extent, int], kind: DType, of: tuple[int,
 def conv_transpose(
     X: TensorType, W: TensorType, B: TensorType | None, Y: TensorType, *, groups: int = 1, **moves: Unpack[Moves]
 ) -> PrimFunc:
-    """The transpose of a convolution of two axes in one group, where w has the outputs by panels.
+    """The transposed 2D convolution, with one group, by weights packed into panels of outputs.
 
-    The places of each phase are summed up together: those that lie `strides` apart have the same taps. The weights of
-    these taps lie together, `[panels, inputs, *taps, outputs]`, in the order of their first taps.
+    The places of a phase, which are `strides` apart and have the same taps, are computed together. The weights of their
+    taps are contiguous, `[panels, inputs, *taps, outputs]`; phases are in the order of their first taps.
     """
     (batches, _, *image), (blocks, _, *taps, size), places = extents(X), extents(W), extents(Y)[2:]
     window, kind = Window.of(image, places, taps, **moves), computed_in(X.dtype)
@@ -171,9 +170,10 @@ def conv_transpose(
 def _of_phases(
     window: Window, phases: Sequence[Sequence[Axis]], W: TensorType, kind: DType
 ) -> tuple[Inline, Inline, TensorType]:
-    """`add_up(phase, sums, held, w, p)`: the sums of a panel at the places of a phase over what is held of the plane.
+    """`add_up(phase, sums, held, w, p)`: the sums of panel p at the places of a phase, from the copied plane.
 
-    Besides `hold(held, images, t)`, which copies plane t with the padding that any phase looks at, and what it fills.
+    Also returns `hold(held, images, t)`, which copies plane t with the padding that any phase reads, and the type of
+    the copy.
     """
     (blocks, taken, *_, size), (down, across) = extents(W), zip(*phases, strict=True)
     firsts = [min(axis.offset - axis.taps + 1 for axis in axes) for axes in (down, across)]
@@ -210,7 +210,7 @@ def _of_phases(
 
 
 def _begins(down: Sequence[Axis], across: Sequence[Axis], each: int) -> list[int]:
-    """Where the weights of the taps of each phase begin, which take this many bytes a tap."""
+    """The byte offset of each phase's weights, with `each` bytes per tap."""
     made, begin = [0] * len(down), 0
     for phase in sorted(range(len(down)), key=lambda phase: (down[phase].tap, across[phase].tap)):
         made[phase] = begin
@@ -229,10 +229,10 @@ def conv_bytes(
     groups: int = 1,
     **moves: Unpack[Moves],
 ) -> PrimFunc:
-    """The convolution of bytes in i32, plus b, where w is `[panels, *window, groups of inputs, outputs, of a group]`.
+    """The convolution of bytes in i32, plus b, by weights `[panels, *window, groups of inputs, outputs, of a group]`.
 
-    Outside of x its elements are z. The image is copied with its padding, all inputs of an element side by side: those
-    of a group are multiplied at once. There may be more inputs in w, which are 0.
+    x is padded with z, and copied channels-last, so that one dot product multiplies a group of inputs. w may be padded
+    with inputs of 0.
     """
     batches, (rows, columns) = extents(X)[0], extents(Y)[2:]
     blocks, down, across, parts, size, each = extents(W)
@@ -278,7 +278,7 @@ def conv_bytes(
 
 
 def _beside(image: tuple[Extent, ...], wide: Extent, whole: Extent, before: tuple[int, ...], kind: DType) -> Inline:
-    """`copy(held, images, beyond, t, i)`: a row of an image with its padding, all channels of an element together."""
+    """`copy(held, images, beyond, t, i)`: copies a row of an image with its padding, channels last."""
     (taken, height, width), (above, left) = image, before
     inside, behind = max(0, min(width, wide - left)), min(wide, left + width)
 
@@ -304,9 +304,9 @@ def _beside(image: tuple[Extent, ...], wide: Extent, whole: Extent, before: tupl
 
 
 def _of_points(places: Extent, size: int, taken: Extent, kind: DType) -> Inline:
-    """`add_up(sums, images, w, t, p)`: the sums of a panel over the channels of plane t as they lie.
+    """`add_up(sums, images, w, t, p)`: the sums of panel p over the channels of plane t, without a copy.
 
-    These go by blocks of as many as the first cache holds of all places: each line is read by several tiles.
+    Channels are summed in blocks that fit in the L1 cache at all places, as several register tiles read each line.
     """
     count = _blocks(taken, places)
     each = taken // count
@@ -331,9 +331,9 @@ def _of_points(places: Extent, size: int, taken: Extent, kind: DType) -> Inline:
 
 
 def _parts(taken: Extent, weights: int) -> int:
-    """How many parts channels have, of as many each, whose weights, this many for each, stay in the first cache.
+    """The number of equal parts of the channels such that a part's weights stay in the L1 cache.
 
-    One where parts of a good many terms do not come out even.
+    `weights` is the number of weights per channel. 1 if the channels only divide into parts that are much smaller.
     """
     if not isinstance(taken, int):
         return 1
@@ -343,7 +343,7 @@ def _parts(taken: Extent, weights: int) -> int:
 
 
 def _blocks(taken: Extent, places: Extent) -> int:
-    """How many blocks of channels there are, of as many each, that hold no more elements than they should."""
+    """The number of equal blocks of channels with about `_ELEMENTS` elements, or `_FEWEST` channels, at most."""
     if not isinstance(taken, int) or not isinstance(places, int):
         return 1
     most = max(_ELEMENTS // places, _FEWEST)
@@ -351,7 +351,7 @@ def _blocks(taken: Extent, places: Extent) -> int:
 
 
 class _Zone(NamedTuple):
-    """Rows of results, and the rows of taps that lie inside of the image over some of them: those up to the last."""
+    """The result rows from `first` to below `end`, and their rows of taps inside of the image, `top` to `bottom`."""
 
     first: int
     end: int
@@ -360,7 +360,7 @@ class _Zone(NamedTuple):
 
 
 def _zones(window: Window) -> list[_Zone]:
-    """The zones of the rows of a window of known extents; a single one of all taps where few lie outside."""
+    """The zones of result rows for a window of known extents; one zone with all taps if few are outside."""
     inputs, places, size, step, before, gap = (own[0] for own in window)
     inside = [[tap for tap in range(size) if 0 <= row * step - before + tap * gap < inputs] for row in range(places)]
     runs = [(taps, [*rows]) for taps, rows in groupby(range(places), inside.__getitem__)]
@@ -370,9 +370,9 @@ def _zones(window: Window) -> list[_Zone]:
 
 
 def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> tuple[Inline, Inline, TensorType]:
-    """`add_up(sums, held, w, t, p)`: the same over what lies under a window in what is held of plane t.
+    """`add_up(sums, held, w, t, p)`: the sums of panel p over the window, from the copied plane.
 
-    Besides `hold(held, images, t)`, which copies that with its padding, and what it fills.
+    Also returns `hold(held, images, t)`, which copies plane t with its padding, and the type of the copy.
     """
     (height, width), (rows, columns), (down, across) = window.inputs, window.places, window.size
     (row_step, step), (row_gap, gap) = window.strides, window.dilations
@@ -407,15 +407,15 @@ def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> tuple[
 
 
 def _of_zone(window: Window, of: tuple[Extent, int, int], kind: DType) -> Inline:
-    """`add_zone(totals, under, w, part, other, zone)`: the sums of a zone over a part of the channels that are taken.
+    """`add_zone(totals, under, w, part, other, zone)`: adds a part of the channels to the sums of a zone.
 
-    There are this many parts of them, and this many outputs in a panel.
+    `of` is the channels of a group, the number of their parts, and the outputs of a panel.
     """
     taken, count, size = of
     (row_step, step), (row_gap, gap) = window.strides, window.dilations
     columns, (down, across), each = window.places[1], window.size, taken // count
-    # Of a loop of two iterations LLVM makes a flag, and then moves all loads in front of what they serve: such a one is
-    # joined with the loop around.
+    # LLVM turns the counter of a loop of two iterations into a flag, and then hoists all loads away from their uses, so
+    # such a loop is fused with the loop around it.
     outer = each if down > 1 else 1
 
     @tl.inline

@@ -1,4 +1,4 @@
-"""Builds a validated function of inputs, constants and operators: the way to build a graph by hand.
+"""Builds a validated graph function from inputs, constants and operators.
 
 g = Builder("net")
 x = g.input("x", tl.f32[n, 64])
@@ -44,7 +44,7 @@ from tirlite.sizes import Dim, Size, dims_of
 from tirlite.sizes.dim import contradiction
 from tirlite.sizes.terms import Origin
 
-# Of the number of a step and the values that are carried: whether to go on, the values behind it, and its results.
+# From the step number, the condition so far and the carried values: the next condition, the carried values, results.
 Step: TypeAlias = "Callable[[Expr, Expr, list[Expr]], tuple[Expr, Sequence[Expr], Sequence[Expr]]]"
 
 
@@ -63,7 +63,7 @@ _NONE: Mapping[int, Collection[int]] = MappingProxyType({})
 
 
 class LoopBuilder(CallBuilder):
-    """Loops are run one step after the other, each on what the last one left."""
+    """Builds sequential loops and extents that are found during the run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,10 +71,10 @@ class LoopBuilder(CallBuilder):
         self._changed = 0
 
     def extent(self, value: Operand, most: Extent | None = None, name: str = "found", *, least: Extent = 0) -> Size:
-        """An extent that the run finds: the value of an integer without axes, from `least` to `most`, or a run stops.
+        """An extent that is found during the run: the value of a scalar integer, checked to be in `least` .. `most`.
 
-        What has this extent gets storage for the most. Where there is no most, it is planned in the run, once the
-        extent is found; such a graph is compiled in segments.
+        Tensors with this extent get storage for `most`. Without `most` their storage is planned during the run, once
+        the extent is known; such a graph is compiled in segments.
         """
         span = self._here()
         source = self._operand(value, None, span)
@@ -93,15 +93,15 @@ class LoopBuilder(CallBuilder):
         most: Extent = 0,
         changing: Mapping[int, Collection[int]] = _NONE,
     ) -> tuple[Expr, list[Expr], list[Expr]]:
-        """How many steps there were, the values that were carried to the end, and the results of all steps.
+        """Returns the number of steps, the carried values after the last step, and the results of all steps.
 
-        `step` is called once, with the number of a step, whether the last one said to go on, and the values that are
-        carried; it returns whether to go on, these values behind the step, and results of the step. The steps are those
-        from 0 on below `limit`, an i64 without axes, until one says not to go on. Results of steps stand along a new
-        first axis with the extent `most`, of which those behind the last step are left as they are.
-
-        `changing` are axes of carried values, by their numbers, along which a step may give another extent than it
-        takes. These extents are carried too; such a loop runs in Python, its steps are native code.
+        step: called once to build the body, with the step number, the condition and the carried values; returns the
+            next condition, the next carried values and the step's results. The results are stacked along a new first
+            axis of extent `most`; rows after the last step are not written.
+        limit: a scalar i64; steps are numbered from 0 to below it, and end earlier if the condition becomes false.
+        going: the condition before the first step.
+        changing: for the numbers of carried values, the axes whose extent a step may change. These extents are carried
+            too; such a loop runs in Python, its steps in native code.
         """
         span, name = self._here(), self._name or "loop"
         start, last, go = (self._operand(each, None, span) for each in (np.int64(0), limit, going))
@@ -125,7 +125,7 @@ class LoopBuilder(CallBuilder):
         inner = closed_over(given, (goes, *after, *end, *made), [size_of(most, span)], self._stops)
         params, outside = inner.params, inner.outside
         if (extents := inner.untold()) and (told := tuple(inner.outer(each) for each in extents)):
-            # A tensor of no elements: it tells a step the dims that nothing else tells it.
+            # An empty tensor passes the dims that no other parameter's shape has.
             params += (Var("told", TensorType((*extents, 0), bool_)),)
             false = self.constant(np.array(False))
             outside += (self.call("broadcast_to", false, attrs=Broadcast((*told, 0))),)
@@ -140,7 +140,7 @@ class LoopBuilder(CallBuilder):
         return steps, left, results
 
     def _stops(self, expr: Expr) -> bool:
-        """Whether it stops runs in which its operand has other extents: a loop without steps asks nothing."""
+        """Whether the expression checks extents and may stop the run; a loop without steps must not check any."""
         if not isinstance(expr, Call) or expr.op is not OPS["assume"]:
             return False
         now = self.demands.now
@@ -152,7 +152,7 @@ class LoopBuilder(CallBuilder):
     def _behind(
         self, inner: Closed, count: int, axes: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
     ) -> tuple[Type, ...]:
-        """The types of what a loop leaves: what it carried, numbers, and results of its steps."""
+        """The types of a loop's results: carried values, carried extents, and stacked results of steps."""
         carried = [each.type for each in inner.params[len(_FIRST) : len(_FIRST) + count]]
         made = [TensorType((*inner.room, *each.shape), each.dtype) for each in inner.body.fields[1 + count :]]
         opened = [*axes, *([[]] * (count - len(axes))), *map(_one_on, rows)]
@@ -160,13 +160,13 @@ class LoopBuilder(CallBuilder):
         return tuple(self.left(of, some) if some else of for of, some in zip(types, opened, strict=True))
 
     def length(self, value: Expr, axis: int) -> Expr:
-        """The extent of a value along an axis, as a number."""
+        """The extent of a value along an axis, as a scalar i64."""
         return self.call("sizes", attrs=Sizes((value.shape[axis],), ()))
 
     def left(self, of: Type, axes: Collection[int], where: str = "left") -> TensorType:
-        """The type with dims of their own along some axes: the value itself tells them, once it is there.
+        """The type with new dims along some axes, whose values are read from the value's shape.
 
-        So are the types of what a loop or a branch leaves, where nothing bounds these extents; see `found`.
+        Used for results of loops and branches whose extents have no bound; see `found`.
         """
         self._changed += 1
         assert isinstance(of, TensorType)
@@ -177,7 +177,7 @@ class LoopBuilder(CallBuilder):
         return TensorType(tuple(shape), of.dtype)
 
     def found(self, value: Expr, axes: Collection[int], lengths: Iterator[Expr]) -> Expr:
-        """A value of a type that `left` made, with the extents that these numbers are."""
+        """A value of a type made by `left`, reshaped to the extents that `lengths` has for the axes."""
         if not axes:
             return value
         extents = {axis: self.extent(next(lengths), name="left") for axis in axes}
@@ -188,7 +188,7 @@ class LoopBuilder(CallBuilder):
         return self.left(value.tensor, axes, "carried") if axes else value.type
 
     def _known(self, state: Var, axes: Collection[int], lengths: Sequence[Expr]) -> Expr:
-        """What is carried, with extents that the run finds in the place of the dims, which nothing else may mention."""
+        """A carried value with run-time extents instead of its own dims, which must not occur elsewhere in the step."""
         if not axes:
             return state
         shape = list(state.shape)
@@ -198,18 +198,18 @@ class LoopBuilder(CallBuilder):
 
 
 def _found_in(inside: Collection[Expr], value: Expr) -> list[int]:
-    """The axes along which a step finds the extents of its result."""
+    """The axes of a result whose extents are found inside of the step."""
     extents = enumerate(value.shape)
     return [axis for axis, extent in extents if any(dim.source in inside for dim in run_dims(with_limits([extent])))]
 
 
 def _one_on(axes: Sequence[int]) -> list[int]:
-    """The axes behind a new first one."""
+    """The numbers of the axes after a new first axis is inserted."""
     return [axis + 1 for axis in axes]
 
 
 def _may_become(before: Type, behind: Type, axes: Collection[int]) -> bool:
-    """Whether a step may give the second type where it takes the first, and changes the extents of these axes."""
+    """Whether a step may turn a carried value's type `before` into `behind`, changing only extents of these axes."""
     if not axes or not (isinstance(before, TensorType) and isinstance(behind, TensorType)):
         return same_type(before, behind)
     pairs = enumerate(zip(before.shape, behind.shape, strict=False))
@@ -222,7 +222,7 @@ _LENGTH = TensorType((), i64)
 
 
 class CellBuilder(Elementwise, Binary, Linear, Arrangement):
-    """One step in time: inputs `[batch, inputs]`, states `[batch, hidden]`."""
+    """Recurrent cells, for one time step: inputs `[batch, inputs]`, states `[batch, hidden]`."""
 
     def lstm_cell(
         self, x: Operand, hidden: Operand, cell: Operand, weight: Operand, recurrence: Operand, bias: Operand
@@ -267,8 +267,8 @@ class Builder(
 ):
     """Builds one function. Every method returns an expression, whose span is the line of the call.
 
-    Operands are expressions, arrays, which become constants, or numbers, which take the element type of the operand
-    beside them. With `demands`, what operators ask of extents and is not proved is no error, but noted there.
+    Operands are expressions, arrays (which become constants), or numbers (which get the other operand's element type).
+    With `demands`, a condition on extents that is not proved is no error: it is added there, and checked at each call.
     """
 
     def __init__(self, name: str, *, demands: Demands | None = None) -> None:
@@ -284,15 +284,15 @@ class Builder(
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Callable[..., object]:
-            """An operator of a file that no base of this class is in."""
+            """The method of an operator that is declared outside of this class's bases."""
             if name.startswith("_") or name not in OPS:
                 raise AttributeError(f"a builder has no `{name}`", name=name, obj=self)
             return MethodType(OPS[name].method, self)
 
     def input(self, name: str, of: Annotation | TensorType | DType) -> Var:
-        """A parameter: `g.input("x", tl.f32[n, 3])`, or `tl.f32` for a single number. The order is that of calls.
+        """Adds a parameter: `g.input("x", tl.f32[n, 3])`, or `tl.f32` for a scalar. Parameters are in order of calls.
 
-        Raises GraphError for what is not a type, and for dims of one name with different facts.
+        Raises GraphError if `of` is not a type, or if dims of one name have different facts.
         """
         span = self._here()
         made = tensor_type(of, name, span)
@@ -308,7 +308,7 @@ class Builder(
         return var
 
     def let(self, name: str, value: Operand) -> Var:
-        """A name for a value, which is computed whether or not it is used."""
+        """Binds a value to a name; it is computed even if it is not used."""
         span = self._here()
         bound = self._operand(value, None, span)
         var = Var(name, bound.type, span=span, device=self._device)
@@ -318,10 +318,10 @@ class Builder(
     def if_(
         self, condition: Operand, then: Operand, other: Operand, name: str = "", *, given: Type | None = None
     ) -> If:
-        """`then` where the condition, a bool without axes, holds, else `other`.
+        """`then` if the condition, a scalar bool, is true, else `other`.
 
-        What only one of them uses is computed only if it is chosen. Where their extents differ, `given` is the type of
-        the result, with extents that the run finds.
+        Expressions that only one branch uses are computed only if it is taken. If the branches' extents differ, `given`
+        is the type of the result, with extents that are found during the run.
         """
         span = self._here()
         test = self._operand(condition, None, span)
@@ -335,7 +335,7 @@ class Builder(
     ) -> Function:
         """The function of all inputs so far that returns `outputs`: one value, several as a tuple, or several by name.
 
-        Raises GraphError where it is ill-formed.
+        Raises GraphError if the function is ill-formed.
         """
         single = isinstance(outputs, Expr)
         values = [outputs] if isinstance(outputs, Expr) else list(getattr(outputs, "values", lambda: outputs)())

@@ -1,4 +1,4 @@
-"""Makes a function's runtime, which carries out its nodes one after the other, on memory that it learns to need."""
+"""Runs a function node by node, in one memory buffer that is planned from the sizes of earlier runs."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from tirlite.graph.types import Array, TensorType
 from tirlite.ir import Steps, in_turn, run
 from tirlite.sizes import Dim
 
-# Reads the first tensors and writes the second ones, which have their shapes already.
+# Reads the tensors in the first sequence and writes those in the second, which already have their shapes.
 TensorOperator: TypeAlias = Callable[[Sequence[Tensor], Sequence[Tensor]], None]
 Binding: TypeAlias = Mapping[Dim, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What all node lists of a runtime have in common."""
+    """The settings that all node lists of a runtime share."""
 
     roots: Roots
     variants: OutVariants
@@ -56,14 +56,14 @@ class Setup:
 
 @dataclass(slots=True)
 class _Prepared:
-    """What nodes do at one binding of the dims."""
+    """The out-variants and output shapes of nodes for one binding of the dims."""
 
     binding: tuple[int, ...] = ()
     variants: dict[Node, tuple[OutVariant, tuple[tuple[int, ...], ...]]] = field(default_factory=dict)
 
 
 class BlockRunner:
-    """The runner of one node list, and of those inside. Each has a planner of its own."""
+    """Runs one node list. Each node list, such as a branch of an If, has its own runner and memory planner."""
 
     def __init__(self, block: NodeList, setup: Setup, *, manage_outputs: bool = False) -> None:
         self.block = block
@@ -74,7 +74,7 @@ class BlockRunner:
 
     @classmethod
     def made(cls, block: NodeList, setup: Setup, *, manage_outputs: bool = False) -> Steps[BlockRunner]:
-        """The runner of a list, with runners for the branches in it."""
+        """Creates the runner of a node list and the runners of its branches."""
         runner = cls(block, setup, manage_outputs=manage_outputs)
         for node in block.nodes:
             if node.blocks:
@@ -82,7 +82,7 @@ class BlockRunner:
         return runner
 
     def run(self, frame: Frame, binding: Binding) -> Steps[Value]:
-        """The result of one run. Whatever happens, the memory of the run is freed at its end."""
+        """Returns the result of one run. The run's memory is freed at its end, also after an error."""
         key = tuple(binding.values())
         if self._prepared.binding != key:
             self._prepared = _Prepared(key)
@@ -99,7 +99,7 @@ class BlockRunner:
                     check_storages(node.step.op.name, self.planner)
             return frame.result(self.block.result)
         finally:
-            # A borrowed value is forgotten; what it was borrowed from goes with its own register.
+            # For a borrowed value this drops only the reference; its owner is dropped with the owner's register.
             for node in self.block.nodes:
                 for register in node.outputs:
                     frame.held.pop(register, None)
@@ -121,7 +121,7 @@ class BlockRunner:
             self.plain(node, frame, binding)
 
     def plain(self, node: Node, frame: Frame, binding: Binding) -> None:
-        """An operator that allocates its results, or a function."""
+        """Runs an operator that allocates its results, or a function."""
         assert isinstance(node.step, Call)
         args = [arrays_of(frame.value(register)) for register in node.inputs]
         if isinstance(node.step.op, Op):
@@ -133,7 +133,7 @@ class BlockRunner:
             frame.held[register] = loaded(result, register.type)
 
     def written(self, node: Node, frame: Frame, binding: Binding) -> None:
-        """An operator that writes where it is told."""
+        """Runs an operator that writes to given outputs."""
         assert isinstance(node.step, Call)
         args = [frame.tensor(register) for register in node.inputs]
         variant, shapes = self.variant(node, binding)
@@ -155,7 +155,7 @@ class BlockRunner:
             check_operands(name, inputs, before)
 
     def output(self, register: Register) -> Tensor:
-        """The planner's tensor of a register, or one with memory of its own."""
+        """The planner's tensor of a register, or an unmanaged one."""
         known = self.planner.tensors.get(register) or self.planner.outputs.get(register)
         if known is not None:
             return known
@@ -163,7 +163,7 @@ class BlockRunner:
         return Tensor.empty(register.type.dtype)
 
     def variant(self, node: Node, binding: Binding) -> tuple[OutVariant, tuple[tuple[int, ...], ...]]:
-        """What the node does, and the shapes of its outputs."""
+        """The node's out-variant and the shapes of its outputs, cached per binding of the dims."""
         known = self._prepared.variants.get(node)
         if known is None:
             shapes = tuple(_shape(register, binding) for register in node.outputs)
@@ -171,7 +171,7 @@ class BlockRunner:
         return known
 
     def found(self, node: Node, binding: Binding) -> OutVariant:
-        """The library's out-variant; NumPy's where the library has none."""
+        """The library's out-variant, or NumPy's if the library has none."""
         step = node.step
         assert isinstance(step, Call)
         assert isinstance(step.op, Op)
@@ -182,10 +182,10 @@ class BlockRunner:
         return found or _numpy(step.op, step.attrs, types, binding)
 
     def note_changes(self, node: Node, args: Sequence[Tensor], outs: Sequence[Tensor]) -> None:
-        """Tells the planner of outputs that were made to share the storage of an operand.
+        """Tells the planner which outputs an operator made share the storage of an operand.
 
-        A group's storage is taken again when its values die, which does not wait for an output that shares it against
-        the plan: that one gets bytes of its own in this run.
+        The current plan reuses a storage as soon as its own values are dead, so an output that shares it against the
+        plan is copied in this run.
         """
         for register, out in zip(node.outputs, outs, strict=True):
             planned = self.planner.storage_of(register)
@@ -205,7 +205,7 @@ def _numpy(op: Op, attrs: Attrs, types: tuple[TensorType, ...], binding: Binding
 
 
 def _copy(source: Array, out: Array) -> None:
-    """Fills an array with the elements of another one, in order."""
+    """Copies all elements in order, whatever the shapes."""
     np.copyto(out, source.reshape(out.shape))
 
 
@@ -215,7 +215,7 @@ def _shape(register: Register, binding: Binding) -> tuple[int, ...]:
 
 
 def runners(main: BlockRunner) -> Iterator[BlockRunner]:
-    """A runner and all inside, in the order of nodes."""
+    """A runner and all runners inside it, in the order of nodes."""
     stack = [main]
     while stack:
         top = stack.pop()
@@ -255,14 +255,14 @@ class OperandChanged(GraphMessage):
 
 
 def check_storages(op: str, planner: MemoryPlanner) -> None:
-    """Raises GraphError where a managed value has another storage than the one planned."""
+    """Raises GraphError if a managed value has another storage than the planned one."""
     for register, tensor in planner.tensors.items():
         if tensor.storage is not planner.storage_of(register):
             raise StorageChanged(op, register.name).error()
 
 
 def check_overlap(op: str, inputs: Iterable[tuple[Register, Array]], outputs: Sequence[tuple[Register, Array]]) -> None:
-    """Raises GraphError where an output overlaps an input, or another output."""
+    """Raises GraphError if an output overlaps an input or another output."""
     others = [*inputs, *outputs]
     for output, array in outputs:
         low, high = span(array)
@@ -273,7 +273,7 @@ def check_overlap(op: str, inputs: Iterable[tuple[Register, Array]], outputs: Se
 
 
 def check_operands(op: str, inputs: Sequence[tuple[Register, Array]], before: Sequence[bytes]) -> None:
-    """Raises GraphError where an input is not what it was, byte by byte."""
+    """Raises GraphError if a byte of an input has changed."""
     for (register, array), bits in zip(inputs, before, strict=True):
         if array.tobytes() != bits:
             raise OperandChanged(op, register.name).error()
@@ -292,11 +292,13 @@ class OutputsInUse(Message):
 
 @dataclass(frozen=True, slots=True)
 class RuntimeOptions:
-    """How a static runtime runs.
+    """The options of a static runtime.
 
-    With `out_variants`, operators write where they are told, save those named in `plain`; with `copy_views` too, those
-    that only change the shape copy, so that their results are managed. With `reuse`, values that are not needed at the
-    same time share memory. With `manage_outputs`, results lie in a buffer of their own. `debug` checks each operator.
+    out_variants: operators write to given outputs, except for those named in `plain`, which allocate their results.
+    copy_views: with `out_variants`, operators that only change the shape copy, so that their results are managed.
+    reuse: values whose lifetimes do not overlap share memory.
+    manage_outputs: results are in one separate buffer, which the caller must release.
+    debug: check each operator for overlapping, changed or replaced operands and outputs.
     """
 
     out_variants: bool = True
@@ -307,7 +309,7 @@ class RuntimeOptions:
     debug: bool = False
 
     def kind_of(self, call: Call) -> Kind:
-        """What the node of an operator does about memory."""
+        """How the node of an operator gets memory for its results."""
         assert isinstance(call.op, Op)
         if call.op.is_view:
             return Kind.COPY if self.out_variants and self.copy_views else Kind.VIEW
@@ -316,11 +318,12 @@ class RuntimeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a planner cares for: numbers of values, and bytes.
+    """Statistics of a memory planner: numbers of values, and bytes.
 
-    `unmanaged` counts those with memory of their own that are not results, `scalars` those of them without axes,
-    `borrowed` those that belong to another value; `owned` counts results that were borrowed. `repaired` counts
-    storages that were found changed at the end of a run.
+    unmanaged: values with their own memory that are not results; `scalars` of them have no axes, `borrowed` of them
+        belong to another value.
+    owned: results that were borrowed.
+    repaired: storages that were found replaced at the end of a run.
     """
 
     managed: int
@@ -352,12 +355,12 @@ class Figures:
 
 
 class StaticRuntime:
-    """A function that is run node by node. Call it with an array for each parameter; not from two threads at a time.
+    """Runs a function node by node. Call it with one array per parameter, and not from two threads at once.
 
-    The first run takes ordinary memory for each value and notes the sizes. From the second run on there is one buffer
-    in each run for all managed values, which the planner divides; a run that needs more makes the next plan larger.
-    Results lie in memory of their own, which the caller may keep; with `manage_outputs`, from the second run on, in one
-    buffer, which the caller has to release.
+    The first run allocates each value and records the sizes. From the second run on, all managed values are in one
+    buffer per run, divided by the planner; if a run needs more, the next plan is larger. Results have their own memory,
+    which the caller may keep; with `manage_outputs`, from the second run on, they are in one buffer that the caller
+    must release.
     """
 
     def __init__(
@@ -368,9 +371,9 @@ class StaticRuntime:
         library: Library = NUMPY,
         operators: Mapping[str, TensorOperator] | None = None,
     ) -> None:
-        """`library` has the out-variants; `operators` are some of your own, by the operator's name, on tensors.
+        """`library` has the out-variants of operators; `operators` are user-defined ones on tensors, by name.
 
-        Raises GraphError for a variable without a value.
+        Raises GraphError for an unbound variable.
         """
         if options is not None:
             demand_kind("StaticRuntime", options, RuntimeOptions)
@@ -387,7 +390,7 @@ class StaticRuntime:
 
     @public
     def __call__(self, *arrays: npt.ArrayLike) -> Arrays:
-        """The result: an array, or a tuple. Raises CallError for arguments that do not fit, or unreleased results."""
+        """Returns an array or a tuple. Raises CallError if an argument does not fit or results are not released."""
         if self.planner.output_buffer_bytes:
             raise OutputsInUse(self.function.name).error()
         values, binding = bind(self.function, arrays)
@@ -397,33 +400,33 @@ class StaticRuntime:
         try:
             return arrays_of(run(self._main.run(frame, binding)))
         except BaseException:
-            # Nobody has results to release.
+            # The caller received no results that it could release.
             self.planner.release_outputs()
             raise
 
     @property
     def planner(self) -> MemoryPlanner:
-        """The planner of the function's own values; those of branches have planners of their own."""
+        """The planner of the function's top-level values; each branch has its own."""
         return self._main.planner
 
     @property
     def planners(self) -> tuple[MemoryPlanner, ...]:
-        """The planners of all node lists: the function's own one, then those of branches, in order."""
+        """The planners of all node lists: that of the top level, then those of branches, in order."""
         return tuple(each.planner for each in runners(self._main))
 
     @property
     def figures(self) -> Figures:
-        """The figures of the function's own values."""
+        """The statistics of the top-level planner."""
         return Figures.of(self.planner)
 
     def release_outputs(self) -> None:
-        """Gives back the buffer of managed results: references to them must not be used any more."""
+        """Releases the buffer of managed results, which must not be used afterwards."""
         self.planner.release_outputs()
 
     def is_managed_output(self, array: Array) -> bool:
-        """Whether an array lies in the buffer of managed results."""
+        """Whether an array is in the buffer of managed results."""
         return self.planner.is_managed_output(array)
 
     def is_in_buffer(self, address: int) -> bool:
-        """Whether an address lies in a buffer of the current run; there is none between runs."""
+        """Whether an address is in a buffer of the current run; False between runs."""
         return any(planner.is_in_buffer(address) for planner in self.planners)
