@@ -228,7 +228,8 @@ def _names_in_c(names: Iterable[str]) -> dict[str, str]:
     for name in names:
         plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
         while plain in C_WORDS | _TAKEN or _MACROS.fullmatch(plain) or plain in found.values():
-            plain += "_"
+            # Some macros are told by how they begin.
+            plain = f"{plain}_" if not _MACROS.fullmatch(f"{plain}_") else f"a_{plain}"
         found[name] = plain
     return found
 
