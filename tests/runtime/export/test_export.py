@@ -74,9 +74,9 @@ def test_all_types_have_names_in_c(tmp_path: Path) -> None:
 
 
 def test_parameters_may_begin_as_macros_of_c_do(tmp_path: Path) -> None:
-    text = "def f(INT64_MAX: tl.f32, TIRLITE_DONE: tl.i8, UINT8_C: tl.i64, NULL: tl.u8, y: tl.f32[3]):\n    y[0] = 1"
-    header = tl.compile(tl.parse(f"@tl.kernel\n{text}")).export(tmp_path)[1].read_text()
-    assert "float a_INT64_MAX, int8_t a_TIRLITE_DONE, int64_t a_UINT8_C, uint8_t NULL_, float *y" in header
+    given = "INT64_MAX: tl.f32, TIRLITE_A: tl.i8, UINT8_C: tl.i64, _Bool: tl.u8, NULL: tl.u8, y: tl.f32[3]"
+    header = tl.compile(tl.parse(f"@tl.kernel\ndef f({given}):\n    y[0] = 1")).export(tmp_path)[1].read_text()
+    assert "float a_INT64_MAX, int8_t a_TIRLITE_A, int64_t a_UINT8_C, uint8_t a__Bool, uint8_t NULL_, " in header
 
 
 def test_parameters_have_names_of_their_own_in_c(tmp_path: Path) -> None:

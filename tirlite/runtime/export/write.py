@@ -208,6 +208,8 @@ int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t tirlite_ctx ti
 C_WORDS = frozenset(_C_AND_CPP.split())
 # Macros of C and its library, and the header's own names.
 _MACROS = re.compile("errno|linux|unix|I|NULL|U?INT(8|16|32|64|MAX|PTR|_)\\w*|TIRLITE_\\w*")
+# Those, and names that C keeps for itself, as _Bool and __LINE__ are.
+_NO_PARAMETERS = re.compile(f"{_MACROS.pattern}|_[A-Z]\\w*|__[A-Za-z]\\w*")
 # Functions of the C library: an exported function of such a name would replace it in the program.
 _C_FUNCTIONS = """
 abort abs acos acosh asin asinh atan atan2 atanh atexit atof atoi bsearch calloc cbrt ceil copysign cos cosh div erf
@@ -227,9 +229,9 @@ def _names_in_c(names: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
-        while plain in C_WORDS | _TAKEN or _MACROS.fullmatch(plain) or plain in found.values():
+        while plain in C_WORDS | _TAKEN or _NO_PARAMETERS.fullmatch(plain) or plain in found.values():
             # Some macros are told by how they begin.
-            plain = f"{plain}_" if not _MACROS.fullmatch(f"{plain}_") else f"a_{plain}"
+            plain = f"{plain}_" if not _NO_PARAMETERS.fullmatch(f"{plain}_") else f"a_{plain}"
         found[name] = plain
     return found
 
