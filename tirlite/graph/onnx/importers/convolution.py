@@ -1,4 +1,4 @@
-"""Importers of convolutions and pools."""
+"""Importers of convolution and pooling operators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SAME = {"SAME_UPPER": "upper", "SAME_LOWER": "lower"}
 
 
 def _pads(node: Node, axes: int) -> tuple[tuple[Size, ...], str]:
-    """What is added before each spatial axis, then behind each, as the node says; and how `auto_pad` asks for it."""
+    """The pads before each spatial axis, then after each; and the `same` attribute that `auto_pad` stands for."""
     how = node.text("auto_pad", "NOTSET") or "NOTSET"
     if how not in ("NOTSET", "VALID", *_SAME):
         raise Unsupported(f"its auto_pad is {how!r}")
@@ -43,7 +43,7 @@ def _pads(node: Node, axes: int) -> tuple[tuple[Size, ...], str]:
 
 
 def _known(attrs: C, node: Node, window: Sequence[Size]) -> C:
-    """The attributes with their padding in numbers, where these do not depend on dims."""
+    """The attributes with `same` replaced by explicit pads, if these do not depend on dims."""
     pads = pads_of(attrs, node.first.shape[2:], window)
     return replace(attrs, pads=pads, same="") if all(isinstance(each, int) for each in pads) else attrs
 
@@ -79,7 +79,7 @@ def _conv_transpose(t: Translation, node: Node) -> Expr:
             reach = strides[place] * (extent - 1) + extra[place] + (window[place] - 1) * dilations[place] + 1
             total = reach - goal[place]
             if isinstance(total, int) and total < 0:
-                # The missing elements are zeros behind the result.
+                # A larger result is padded with zeros at its end.
                 extra = (*extra[:place], extra[place] - total, *extra[place + 1 :])
                 total = 0
             if not is_at_most(0, total):
@@ -100,7 +100,7 @@ def _pool(node: Node, window: Sequence[int]) -> Pool:
 
 
 def window_of(node: Node) -> tuple[int, ...]:
-    """The extents of the window. Raises Unsupported where they are left out."""
+    """The extents of the window. Raises Unsupported if they are omitted."""
     found = node.integers("kernel_shape")
     if found is None:
         raise Unsupported("its window is left out")
@@ -116,7 +116,7 @@ def _max_pool(t: Translation, node: Node) -> Sequence[Expr]:
     size = product(x.shape[2:])
     if node.integer("storage_order"):
         at = _column_major(t, at, x.shape[2:])
-    # Indices count through all channels of the batch.
+    # ONNX's indices are into the whole tensor, ours into a channel.
     count = product(x.shape[:2])
     zero = t.b.constant(np.int64(0))
     starts = t.b.range(zero, t.b.reshape(t.b.sizes([size]), ()), count)
@@ -124,7 +124,7 @@ def _max_pool(t: Translation, node: Node) -> Sequence[Expr]:
 
 
 def _column_major(t: Translation, at: Expr, extents: Sequence[Size]) -> Expr:
-    """The index of the same element where the first axis is the one whose neighbours lie together."""
+    """Converts row-major indices into column-major ones."""
     made: Expr | None = None
     rest = at
     for axis in range(len(extents) - 1, -1, -1):
@@ -141,7 +141,7 @@ def _average_pool(t: Translation, node: Node) -> Expr:
 
 
 def _lp_pool(t: Translation, node: Node) -> Expr:
-    """The p-norm of each window: the root of so many times the mean."""
+    """The p-norm of each window: the p-th root of the mean of p-th powers times the elements of the window."""
     window, power = window_of(node), float(node.integer("p", 2))
     pool = _pool(node, window)
     count = 1.0
@@ -154,7 +154,7 @@ def _lp_pool(t: Translation, node: Node) -> Expr:
 
 
 def _whole(places: Sequence[Size], extents: Sequence[Size], pool: Pool) -> tuple[Size, ...]:
-    """Padding in which also the last windows of the ceil mode lie as a whole."""
+    """Pads that contain the last windows of ceil mode entirely."""
     axes = len(pool.window)
     if not pool.ceil_mode:
         return pool.pads

@@ -1,4 +1,4 @@
-"""Makes importers of operators that say themselves what they are in ONNX; see `Spelling`."""
+"""Makes importers for operators that declare their ONNX name and attributes; see `Spelling`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tirlite.graph.op import Op
 
 
 def declared(op: Op, check: Callable[[Translation, Node], None] | None = None) -> Importer:
-    """The importer of an operator, whose operands are those of the node; `check` refuses some, by Unsupported."""
+    """The importer of an operator with the node's operands; `check` may reject a node by raising Unsupported."""
     spelling = op.onnx
     assert spelling is not None
 
@@ -26,13 +26,13 @@ def declared(op: Op, check: Callable[[Translation, Node], None] | None = None) -
 
 
 def _given(node: Node) -> list[Expr]:
-    """The operands up to the last one that is there."""
+    """The operands up to the last one that is not omitted."""
     count = max((number for number, each in enumerate(node.operands, 1) if each is not None), default=0)
     return [node.x(number) for number in range(count)]
 
 
 def aligned(t: Translation, node: Node) -> list[Expr]:
-    """The operands; before version 7, the second one may name the axis of the first at which its own axes begin."""
+    """The operands; before opset 7, `axis` may be the axis of the first at which the second's axes begin."""
     operands = node.all()
     if node.version < 7 and "axis" in node.attributes and len(operands) == 2:
         x, y = operands

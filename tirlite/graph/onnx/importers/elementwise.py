@@ -1,4 +1,4 @@
-"""Importers of operators element by element, whose operands may broadcast, and of products of matrices."""
+"""Importers of elementwise operators, matrix products and einsum."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _cast_like(t: Translation, node: Node) -> Expr | NarrowValue:
 
 
 def _converted(t: Translation, node: Node, to: int) -> Expr | NarrowValue:
-    """The first operand as elements of the type of this number."""
+    """The first operand converted to the element type with ONNX's number `to`."""
     x, of = node.first, node.kind(0)
     target = NARROW.get(to)
     if target is not None and target == of:
@@ -129,12 +129,12 @@ ELEMENTWISE: Mapping[str, Importer] = {
 
 
 def _refuse_zero(t: Translation, node: Node, divisor: Expr) -> None:
-    """Demands of extents that are divided by to be no 0. Raises Unsupported where one always is."""
+    """Demands that divisors which are extents are positive. Raises Unsupported if a divisor is 0."""
     known = contents(divisor)
     for each in () if known is None else known.reshape(-1):
         if each == 0:
             raise Unsupported("it divides integers by 0")
-        # Sizes are divided as such where they are positive: that a dim is, is no more than a guess.
+        # Divisions of sizes assume a positive divisor, but a dim's default minimum of 1 does not exclude 0.
         if is_at_most(1, each) and proof_of_most(1, each) is not Proof.YES and not run_dims((each,)):
             t.b.demands.assume(1, each, f"{node.outputs[0]} = {node.op}", node.span, is_most=True)
 
@@ -154,7 +154,7 @@ def _mod(t: Translation, node: Node) -> Expr:
 def _pow(t: Translation, node: Node) -> Expr:
     x, y = aligned(t, node)
     if isinstance(y, Constant) and y.value.size == 1 and y.tensor.rank <= x.tensor.rank:
-        # Products take a fraction of the time, and are as exact, or nearly.
+        # Products are much faster than powers, and as exact, or nearly.
         factors = [x] * next((count for count in (2, 3) if y.value.item() == count), 0)
         if factors:
             return reduce(t.b.multiply, factors)
@@ -173,7 +173,7 @@ def _shift(t: Translation, node: Node) -> Expr:
 
 
 def _folded(name: str) -> Callable[[Translation, Node], Expr]:
-    """Operators of any number of operands, two at a time."""
+    """The importer of an operator of any number of operands, as a chain of binary ones."""
 
     def importer(t: Translation, node: Node) -> Expr:
         first, *rest = node.all()
@@ -217,7 +217,7 @@ BINARY: Mapping[str, Importer] = {
 
 
 def einsum(b: Builder, equation: str, operands: Sequence[Expr]) -> Expr:
-    """The result; extents of 1 go with all others of their letter. Raises Unsupported for what fits no equation."""
+    """The result of einsum; extents of 1 broadcast. Raises Unsupported if the operands do not fit the equation."""
     of = f"equation '{equation}'"
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -240,7 +240,7 @@ def einsum(b: Builder, equation: str, operands: Sequence[Expr]) -> Expr:
 
 
 def _alike(b: Builder, of: str, pairs: Sequence[tuple[Expr, str]]) -> list[tuple[Expr, str]]:
-    """Operands with one extent for each letter, which is demanded, but for extents of 1. Raises Unsupported."""
+    """Demands that each letter has one extent, besides extents of 1. Raises Unsupported if two extents differ."""
     extents: dict[str, Size] = {}
     made = []
     for x, have in pairs:
@@ -256,7 +256,7 @@ def _alike(b: Builder, of: str, pairs: Sequence[tuple[Expr, str]]) -> list[tuple
 
 
 def _with_extent(b: Builder, x: Expr, axis: int, extent: Size, otherwise: str) -> Expr:
-    """The operand with this extent along an axis, which is demanded. Raises Unsupported where it never has it."""
+    """The operand with this extent along an axis, which becomes a demand. Raises Unsupported if it is another one."""
     given = x.shape[axis]
     if prove_eq(extent, given) is Proof.NO:
         raise Unsupported(otherwise)
@@ -264,7 +264,7 @@ def _with_extent(b: Builder, x: Expr, axis: int, extent: Size, otherwise: str) -
 
 
 def _broadcast(pairs: Sequence[tuple[Expr, str]], b: Builder) -> list[tuple[Expr, str]]:
-    """Operands without the axes of 1 along which others have more: they are the same for all indices there."""
+    """Removes axes of extent 1 along which other operands have more, since these broadcast."""
     extents: dict[str, Size] = {}
     for x, have in pairs:
         extents |= {
@@ -282,7 +282,7 @@ def _broadcast(pairs: Sequence[tuple[Expr, str]], b: Builder) -> list[tuple[Expr
 
 
 def _diagonal(b: Builder, of: str, x: Expr, have: str) -> tuple[Expr, str]:
-    """Without letters that stand twice: along these only the elements count whose indices are equal."""
+    """Replaces two axes with the same letter by their diagonal."""
     while (twice := next((letter for letter in have if have.count(letter) > 1), None)) is not None:
         first, second = have.index(twice), have.rindex(twice)
         extent = x.shape[first]
@@ -295,7 +295,7 @@ def _diagonal(b: Builder, of: str, x: Expr, have: str) -> tuple[Expr, str]:
     return x, have
 
 
-# The axes that `...` stands for, from the last one backwards.
+# The letters of the axes that `...` stands for, from the last one backwards.
 _DOTS = "\u03b1\u03b2\u03b3\u03b4\u03b5\u03b6\u03b7\u03b8"
 
 
@@ -319,7 +319,7 @@ def _target(terms: Sequence[str], right: str | None, dots: int) -> str:
 
 
 def _multiplied(b: Builder, x: Expr, have: str, y: Expr, other: str, later: set[str]) -> tuple[Expr, str]:
-    """The product over the letters that are not used later, as a product of matrices."""
+    """The product of two operands, summed over their letters that are not used later, by a matrix product."""
     both = [letter for letter in have if letter in other]
     batch = [letter for letter in both if letter in later]
     summed = [letter for letter in both if letter not in later]

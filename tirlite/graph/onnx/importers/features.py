@@ -1,4 +1,4 @@
-"""Importers of operators on rows of features, and of what counts words in them: TfIdfVectorizer, and ai.onnx.ml."""
+"""Importers of operators on rows of features: TfIdfVectorizer, and the linear and scaling operators of ai.onnx.ml."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tirlite.ir import f32, i64
 
 
 def _tf_idf(t: Translation, node: Node) -> Expr:
-    """How often each gram of a pool stands in a row, with up to so many words skipped between two of its words."""
+    """Counts the n-grams of a pool in each row, with up to `max_skip_count` words skipped between their words."""
     pool, starts = node.integers("pool_int64s"), node.integers("ngram_counts") or ()
     if pool is None:
         raise Unsupported("its words are texts")
@@ -45,11 +45,11 @@ def _tf_idf(t: Translation, node: Node) -> Expr:
 def _grams(
     t: Translation, words: Expr, grams: np.ndarray[tuple[int, int], np.dtype[np.int64]], steps: Sequence[int], none: int
 ) -> Expr:
-    """How often each gram stands in each row, its words so many places apart; `none` is no word of any."""
+    """Counts each n-gram in each row, with its words `step` apart for each of `steps`; `none` occurs in no n-gram."""
     rows, count = words.shape
     total = t.b.broadcast_to(t.b.constant(np.float32(0)), (rows, len(grams)))
     for step in steps:
-        # A gram that begins near the end of a row goes on with no word.
+        # Pad rows, so that an n-gram that would exceed its row does not match.
         room = step * (grams.shape[1] - 1)
         padded = t.b.pad(words, (0, 0), (0, room), value=none)
         is_there: Expr | None = None
@@ -79,7 +79,7 @@ def _scaler(t: Translation, node: Node) -> Expr:
 
 
 def _normalizer(t: Translation, node: Node) -> Expr:
-    """Rows over what their norm says; one whose norm is 0 stays as it is."""
+    """Divides rows by their norm; rows with norm 0 stay unchanged."""
     x, kind = t.b.cast(node.first, f32), node.text("norm", "MAX")
     if kind != "MAX":
         made: Expr = t.standard(node, "LpNormalization", (x,), {"p": 1 if kind == "L1" else 2})[0]
@@ -89,7 +89,7 @@ def _normalizer(t: Translation, node: Node) -> Expr:
 
 
 def _imputer(t: Translation, node: Node) -> Expr:
-    """Values that are missing by those that are told for their columns."""
+    """Replaces missing values by the imputed value of their column."""
     x, is_whole = node.first, node.dtype.is_integer
     if is_whole:
         values = np.array(node.integers("imputed_value_int64s"), np.int64)
@@ -100,7 +100,7 @@ def _imputer(t: Translation, node: Node) -> Expr:
 
 
 def _scores(t: Translation, node: Node, count: int) -> Expr:
-    """Products of rows with the coefficients of so many targets, and what is added to them."""
+    """The linear scores of rows for `count` targets: products with the coefficients, plus intercepts if any."""
     weights = np.array(node.numbers("coefficients"), np.float32).reshape(count, -1)
     made = t.b.matmul(t.b.cast(node.first, f32), np.ascontiguousarray(weights.T))
     shifts = node.numbers("intercepts")

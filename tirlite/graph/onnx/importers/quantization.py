@@ -1,4 +1,4 @@
-"""Importers of operators on small integers that stand for floats."""
+"""Importers of quantization operators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _quantize(t: Translation, node: Node) -> Expr | NarrowValue:
 
 
 def _whole(t: Translation, node: Node, zero: Expr | None, least: int, most: int) -> Expr:
-    """The nearest integers between two, as floats."""
+    """The quantized values, rounded and clamped to `least` .. `most`, as floats."""
     rounded = t.b.round(_scaled(t, node))
     if zero is not None:
         rounded = t.b.add(rounded, t.b.cast(_unfolded(t, node, zero), f32))
@@ -52,7 +52,7 @@ def _narrow_quantized(t: Translation, node: Node, kind: NarrowType) -> Expr:
 
 
 def _unfolded(t: Translation, node: Node, each: Expr) -> Expr:
-    """What all elements, those at one index of an axis, or those of a block along it, have one of: for each element."""
+    """A scale or zero point per tensor, per index of an axis or per block, expanded to broadcast against x."""
     size, shape = node.integer("block_size"), node.first.shape
     if not size and (each.tensor.rank == 0 or prove_eq(each.tensor.elements, 1) is Proof.YES):
         return t.b.reshape(each, ())
@@ -66,7 +66,7 @@ def _unfolded(t: Translation, node: Node, each: Expr) -> Expr:
 
 
 def _axis(node: Node) -> int:
-    """The axis; only looked at where scales have one."""
+    """The axis of the scales; 0 if these are scalars, for which it is ignored."""
     return node.integer("axis", 1) if node.x(1).tensor.rank else 0
 
 
@@ -89,7 +89,7 @@ def _dequantize(t: Translation, node: Node) -> Expr:
 
 
 def point_of(t: Translation, node: Node, number: int, like: Expr) -> Expr:
-    """A zero point: one number, or one for each row or column."""
+    """The zero point in an operand, a scalar or a vector; 0 if it is omitted."""
     zero = node.maybe(number)
     if zero is None:
         return t.b.constant(np.zeros((), like.dtype.numpy))
@@ -112,7 +112,7 @@ def _conv_integer(t: Translation, node: Node) -> Expr:
 def _conv_of_distances(
     t: Translation, node: Node, operands: tuple[Expr, Expr], zeros: tuple[Expr, Expr], bias: Expr | None = None
 ) -> Expr:
-    """The convolution of the distances from the zero points, in i32."""
+    """The convolution of operands minus their zero points, in i32."""
     x, weight = operands
     _check_single(zeros[0])
     total = t.b.call("conv_integer", x, weight, *zeros, attrs=conv_attrs(node, weight))
@@ -148,9 +148,9 @@ def _single(t: Translation, each: Expr) -> Expr:
 
 
 def _requantized(t: Translation, total: Expr, factor: Expr, scale: Expr, zero: Expr) -> Expr:
-    """Sums of products, in units of `factor`, as small integers in units of `scale`.
+    """Requantizes sums of scale `factor` to integers of scale `scale`.
 
-    They are multiplied by the quotient of the two, as the standard has it: another order rounds other halves up.
+    The sums are multiplied by factor / scale, as the standard does; another order would round ties differently.
     """
     quotient = t.b.divide(t.b.cast(factor, f32), t.b.cast(_single(t, scale), f32))
     return t.b.requantize(total, quotient, _single(t, zero), dtype=zero.dtype)
@@ -160,7 +160,7 @@ def _dynamic_quantize(t: Translation, node: Node) -> list[Expr]:
     x = node.first
     greatest, least = t.b.maximum(t.b.reduce_max(x), 0.0), t.b.minimum(t.b.reduce_min(x), 0.0)
     reach = t.b.subtract(greatest, least)
-    # As in onnxruntime; the standard would divide by 0 where all elements are.
+    # As in onnxruntime; if all elements are 0, the standard would divide by 0.
     scale = t.b.where(t.b.equal(reach, 0.0), 1.0, t.b.divide(reach, 255.0))
     place = t.b.round(t.b.clip(t.b.divide(t.b.subtract(0.0, least), scale), 0.0, 255.0))
     zero = t.b.cast(place, u8)

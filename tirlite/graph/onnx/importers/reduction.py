@@ -1,4 +1,4 @@
-"""Importers of operators that make one element of many, or bring elements to a common scale."""
+"""Importers of reductions, cumulative sums and normalizations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _reduce(t: Translation, node: Node) -> Expr:
     return made
 
 
-# What the operators that need an element give where there is none.
+# The results of reductions over no elements, for operators that otherwise need one.
 _EMPTY = {"ReduceMax": -np.inf, "ReduceMin": np.inf, "ReduceLogSumExp": -np.inf, "ReduceLogSum": -np.inf}
 
 
@@ -56,7 +56,7 @@ def _of_nothing(t: Translation, node: Node, places: Sequence[int], *, keepdims: 
 
 
 def _alone(t: Translation, node: Node, x: Expr) -> Expr:
-    """What a reduction over no axis does with each element."""
+    """A reduction over no axes, which only maps each element."""
     if node.op == "ReduceLogSum":
         return t.b.log(x)
     if node.op == "ReduceSumSquare":
@@ -92,14 +92,14 @@ def _batch_norm(t: Translation, node: Node) -> Sequence[Expr]:
     if kinds != {x.dtype}:
         scale, bias, mean, variance = (t.b.cast(each, x.dtype) for each in (scale, bias, mean, variance))
     epsilon = node.number("epsilon", 1e-5)
-    # Factors of halves are floats of 32 bits, and no tensor of the network.
+    # Not for f16: the factor would be rounded to the network's type, while the kernel keeps it in f32.
     if isinstance(scale, Constant) and isinstance(variance, Constant) and x.dtype.bits > 16:
         return [t.b.batch_norm(x, t.b.divide(scale, t.b.sqrt(t.b.add(variance, epsilon))), bias, mean)]
     return [t.b.batch_norm(x, scale, bias, mean, variance, epsilon)]
 
 
 def _trained(t: Translation, node: Node) -> Sequence[Expr]:
-    """By the means and variances of the batch itself; then those of all batches so far."""
+    """Normalizes by the batch's own mean and variance; also returns the updated running ones."""
     x, scale, bias, mean, variance = (node.x(number) for number in range(5))
     axes = [axis for axis in range(node.rank) if axis != 1]
     wide = t.b.cast(x, mean.dtype)
@@ -130,20 +130,20 @@ def _layer_norm(t: Translation, node: Node) -> list[Expr | None]:
 
 
 def _moments(t: Translation, x: Expr, axes: Axes, epsilon: float) -> tuple[Expr, Expr, Expr]:
-    """What is left of x without its mean over some axes, the mean, and 1 over the standard deviation."""
+    """x minus its mean over some axes, the mean, and the reciprocal of the standard deviation."""
     mean = t.b.reduce_mean(x, axes, keepdims=True)
     apart = t.b.subtract(x, mean)
     return apart, mean, _inverse_root(t, apart, axes, epsilon)
 
 
 def _inverse_root(t: Translation, x: Expr, axes: Axes, epsilon: float) -> Expr:
-    """1 over the root of the mean of squares over some axes."""
+    """The reciprocal root of the mean of squares over some axes."""
     squares = t.b.reduce_mean(t.b.multiply(x, x), axes, keepdims=True)
     return t.b.rsqrt(t.b.add(squares, epsilon))
 
 
 def _rms_norm(t: Translation, node: Node) -> Sequence[Expr]:
-    """The standard's own definition divides each element. The second result is what all are multiplied by."""
+    """Multiplies by the reciprocal root, where the standard divides; the second result is that reciprocal root."""
     x, axis = node.first, node.axis("axis", -1)
     wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)])
     inverse = _inverse_root(t, wide, range(axis, node.rank), node.number("epsilon", 1e-5))
@@ -151,7 +151,7 @@ def _rms_norm(t: Translation, node: Node) -> Sequence[Expr]:
 
 
 def _group_norm(t: Translation, node: Node) -> Expr:
-    """Instance normalisation of groups of channels, then scale and bias of each channel."""
+    """Instance normalization of groups of channels, then scale and bias per channel."""
     x, groups = node.first, node.integer("num_groups", 1)
     batch, channels, *rest = x.shape
     wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)]) if node.version >= 21 else x
@@ -176,7 +176,7 @@ def _softmax(t: Translation, node: Node) -> Expr:
 
 
 def along(t: Translation, function: Callable[[Expr, int], Expr], x: Expr, axis: int, *, is_alone: bool) -> Expr:
-    """A function along an axis; before version 13, all axes from that one on count as one."""
+    """Applies a function along an axis; unless `is_alone`, as before opset 13, to all axes from that one on as one."""
     shape = x.shape
     if is_alone or axis == len(shape) - 1:
         return function(x, axis)
@@ -194,7 +194,7 @@ def _hardmax(t: Translation, node: Node) -> Expr:
         return node.first
     values, extent, kept = t.b.cast(t.b.constant([0, 1]), x.dtype), x.shape[axis], list(x.shape)
     if not isinstance(extent, int):
-        # Of no elements none is the greatest: what stands behind them all is, and no place of the result.
+        # The axis may be empty: append -inf, whose index is outside of the one-hot axis.
         kept[axis] = 1
         x = t.b.concat([x, t.b.broadcast_to(t.b.cast(t.b.constant(np.float32(-np.inf)), x.dtype), kept)], axis)
     return t.b.reshape(t.b.one_hot(t.b.argmax(x, axis), extent, values, axis=axis), shape)
@@ -210,7 +210,7 @@ def _lp_norm(t: Translation, node: Node) -> Expr:
 NORMALIZATION: Mapping[str, Importer] = {
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
-    # onnxruntime adds the second one to the operators of the standard without a domain of its own.
+    # onnxruntime defines the second one in the standard's domain.
     **dict.fromkeys(["RMSNormalization", "SimplifiedLayerNormalization"], _rms_norm),
     "GroupNormalization": _group_norm,
     "Softmax": _softmax,

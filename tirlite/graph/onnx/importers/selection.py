@@ -1,4 +1,4 @@
-"""Importers of operators that pick or put elements by index, or leave as many as their operands say in a run."""
+"""Importers of operators that gather or scatter by index, or whose result has an extent found during the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _nonzero(t: Translation, node: Node) -> Expr:
 
 
 def _places(t: Translation, x: Expr) -> Expr:
-    """The indices of what is not zero, a row for each axis."""
+    """The indices of nonzero elements, one row per axis."""
     if isinstance(x, Constant):
         found = x.value.nonzero()
         return t.b.constant(np.array(found, np.int64).reshape(len(found), -1))
@@ -41,14 +41,14 @@ def _places(t: Translation, x: Expr) -> Expr:
 
 
 def _chosen(t: Translation, flags: Expr) -> Expr:
-    """The indices of what holds in a vector."""
+    """The indices of the true elements of a vector."""
     places = _places(t, flags)
     return t.b.reshape(places, places.shape[1:])
 
 
 def _compress(t: Translation, node: Node) -> Expr:
     chosen = _chosen(t, node.x(1))
-    if isinstance(chosen, Call):  # what lies outside is told by the name of the condition
+    if isinstance(chosen, Call):  # errors about indices out of range shall name the condition
         chosen = chosen.replaced(name=node.proto.input[1])
     if "axis" not in node.attributes:
         return t.b.gather(t.b.reshape(node.first, (-1,)), chosen, 0)
@@ -63,7 +63,7 @@ def _topk(t: Translation, node: Node) -> list[Expr]:
 
 
 def _unique(t: Translation, node: Node) -> list[Expr]:
-    """Sorted rows, of which those count that differ from the one before."""
+    """Sorts the rows, and selects those that differ from the row before."""
     x, axis = node.first, node.axis() if "axis" in node.attributes else None
     total = product(x.shape)
     order = None if axis is None else [axis, *(each for each in range(node.rank) if each != axis)]
@@ -74,7 +74,7 @@ def _unique(t: Translation, node: Node) -> list[Expr]:
     starts = _chosen(t, fresh)
     found = starts.shape[0]
     one, group = t.b.constant(np.int64(1)), t.b.cumsum(t.b.cast(fresh, i64), 0)
-    number = t.b.subtract(group, 1)  # of the group that each sorted row is in
+    number = t.b.subtract(group, 1)  # for each sorted row, the number of its group of equal rows
     zeros = t.b.broadcast_to(t.b.constant(np.int64(0)), (count,))
     first = t.b.gather(places, starts, 0)
     inverse = t.b.scatter_elements(zeros, places, number, 0)
@@ -106,13 +106,13 @@ def _non_max_suppression(t: Translation, node: Node) -> Expr:
 
 
 def first_rows(t: Translation, x: Expr, count: Size) -> Expr:
-    """The first so many rows of a tensor that has at least as many."""
+    """The first `count` rows of a tensor that has at least as many."""
     rank = x.tensor.rank
     return t.b.call("slice", x, attrs=Slice((0,) * rank, (count, *x.shape[1:]), (1,) * rank))
 
 
 def backwards(t: Translation, x: Expr) -> Expr:
-    """The rows of a tensor from the last to the first."""
+    """The rows of a tensor in reverse order."""
     last = scalar(t, x.shape[0] - 1)
     return t.b.gather(x, t.b.range(last, t.b.constant(np.int64(-1)), x.shape[0]), 0)
 
@@ -124,13 +124,13 @@ def _single(t: Translation, node: Node, number: int, default: np.generic) -> Exp
     return t.fold(t.b.reshape(t.b.cast(given, i64 if number == 2 else f32), ()))
 
 
-BEYOND = 1_000_000_000  # no axis is as long: exporters write such numbers for "to the end"
+BEYOND = 1_000_000_000  # longer than any axis: exporters write such numbers for "to the end"
 
 
 def sliced(t: Translation, x: Expr, axis: int, start: Size | Expr, stop: Size | Expr, step: int | Expr) -> Expr:
-    """What lies between two places along an axis that a run finds; negative ones count from the end.
+    """Slices along an axis with ends or a step that are only known during the run; negative ends count from the end.
 
-    A run in which a computed step is 0 stops.
+    A run in which a computed step is 0 raises an error.
     """
     extent = x.shape[axis]
     length = scalar(t, extent)
@@ -144,7 +144,7 @@ def sliced(t: Translation, x: Expr, axis: int, start: Size | Expr, stop: Size | 
     first, last = (_placed(t, scalar(t, each), length) for each in (start, stop))
     first = t.b.minimum(t.b.maximum(first, 0), high)
     last = t.b.minimum(t.b.maximum(last, low), high)
-    # As in onnxruntime, what is beyond all places stands for the end on either side.
+    # As in onnxruntime, a very large stop means the end in either direction.
     is_end = t.b.greater_equal(scalar(t, stop), BEYOND)
     last = scalar(t, either(last, t.b.where(is_end, low, last)))
     distance = scalar(t, either(t.b.subtract(last, first), t.b.subtract(first, last)))
@@ -157,9 +157,9 @@ def sliced(t: Translation, x: Expr, axis: int, start: Size | Expr, stop: Size | 
 
 
 def sliced_by_axis(t: Translation, x: Expr, axes: Sequence[Size | Expr], *ends: Sequence[Size | Expr]) -> Expr:
-    """What lies between places along axes that a run finds; `ends` are the first and the last ones, and the steps.
+    """Slices along axes that are only known during the run; `ends` are the starts, the stops and the steps.
 
-    A run stops in which an axis stands twice, or is none of the operand's.
+    A run in which an axis is repeated or out of range raises an error.
     """
     rank = x.tensor.rank
     places = [_placed(t, scalar(t, each), scalar(t, rank)) for each in axes]
@@ -176,14 +176,14 @@ def sliced_by_axis(t: Translation, x: Expr, axes: Sequence[Size | Expr], *ends: 
 
 
 def _placed(t: Translation, place: Expr, length: Expr) -> Expr:
-    """A place counted from the start."""
+    """An index counted from the start; negative ones count from the end."""
     return t.b.where(t.b.less(place, 0), t.b.add(place, length), place)
 
 
 def reshaped(t: Translation, x: Expr, wanted: list[Size | Expr], *, copies: bool) -> Expr:
-    """The elements under a shape that a run finds; where the other extents tell the only computed one, that is known.
+    """Reshapes to extents that are only known during the run; a single one is inferred from the others if possible.
 
-    With `copies`, an extent of 0 stands for that of the operand. A run in which there are not as many elements stops.
+    With `copies`, an extent of 0 stands for the operand's. A run with another number of elements raises an error.
     """
     rank = x.tensor.rank
     wanted = [
@@ -226,7 +226,7 @@ SELECTION: Mapping[str, Importer] = {
 
 
 def check_indices(t: Translation, node: Node) -> None:
-    """Raises Unsupported where an index that is known lies outside of the first operand, in a node that surely runs."""
+    """Raises Unsupported if a constant index is out of the first operand's range, in a node that is sure to run."""
     if not t.is_sure or not isinstance(node.x(1), Constant):
         return
     indices, shape, name = node.array(1), node.first.shape, node.proto.input[1]
@@ -260,7 +260,7 @@ def _one_hot(t: Translation, node: Node) -> Expr:
 
 
 def _reverse_sequence(t: Translation, node: Node) -> Expr:
-    """The first elements of each sequence of a batch in the other order."""
+    """Reverses the first elements of each sequence of a batch, as many as its length."""
     x, lengths = node.first, t.b.cast(node.x(1), i64)
     time, batch = node.axis("time_axis", 0), node.axis("batch_axis", 1)
     if {time, batch} != {0, 1}:
@@ -276,7 +276,7 @@ def _reverse_sequence(t: Translation, node: Node) -> Expr:
 
 
 def _above_diagonal(t: Translation, rows: Size, columns: Size) -> Expr:
-    """How far each element of a matrix stands to the right of the diagonal."""
+    """For each element of a matrix, its distance to the right of the diagonal."""
     zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
     row = t.b.reshape(t.b.range(zero, one, rows), (rows, 1))
     return t.b.subtract(t.b.range(zero, one, columns), row)

@@ -1,4 +1,4 @@
-"""Importers of Fourier transforms, as products with the matrices of the roots of 1, and of what goes with them."""
+"""Importers of Fourier transforms, as products with DFT matrices, and of mel weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import f64
 from tirlite.sizes import Size, maximum
 
-# Longer transforms are not products with matrices that one would write down.
+# Longer transforms would need too large matrices.
 _LONGEST = 2048
 
 
@@ -34,7 +34,7 @@ def _dft(t: Translation, node: Node) -> Expr:
 
 
 def _fitted(t: Translation, x: Expr, axis: int, length: Size) -> Expr:
-    """x cut or filled up with zeros to a length."""
+    """x truncated, or padded with zeros, to a length along an axis."""
     extent, rank = x.shape[axis], x.tensor.rank
     if is_equal(length, extent):
         return x
@@ -44,7 +44,7 @@ def _fitted(t: Translation, x: Expr, axis: int, length: Size) -> Expr:
 
 
 def _transformed(t: Translation, x: Expr, axis: int, node: Node, *, one_sided: bool) -> Expr:
-    """The transform along an axis of numbers whose parts, one or two, stand along the last axis."""
+    """The DFT along an axis; the last axis has the real, and optionally the imaginary part."""
     length, parts = x.shape[axis], x.shape[-1]
     if one_sided and parts == 2:
         raise Unsupported("one side of the transform of complex numbers is asked for")
@@ -65,7 +65,7 @@ def _transformed(t: Translation, x: Expr, axis: int, node: Node, *, one_sided: b
 
 
 def _unfolded(t: Translation, x: Expr, axis: int, length: Size) -> Expr:
-    """The real numbers whose transform has these numbers on one side."""
+    """The inverse of a one-sided DFT: the real signal with these coefficients."""
     count = length // 2 + 1
     number = numbers(t, count)
     is_single = t.b.logical_or(t.b.equal(number, 0), t.b.equal(t.b.multiply(number, 2), scalar(t, length)))
@@ -91,7 +91,7 @@ def _float(t: Translation, size: Size) -> Expr:
 
 
 def _parts(t: Translation, x: Expr, axis: int) -> list[Expr]:
-    """The real and, where there are some, the imaginary parts, in f64, with the axis as their last one."""
+    """The real and, if present, the imaginary part, in f64, with `axis` moved to the end."""
     rank, parts = x.tensor.rank, x.shape[-1]
     if axis == rank - 1 or parts not in (1, 2):
         raise Unsupported("the last axis of its operand is not an axis of parts of complex numbers")
@@ -101,7 +101,7 @@ def _parts(t: Translation, x: Expr, axis: int) -> list[Expr]:
 
 
 def _joined(t: Translation, parts: Sequence[Expr], axis: int, like: Expr) -> Expr:
-    """The parts along a last axis, the axis in its place, in the type of `like`."""
+    """The inverse of `_parts`: parts stacked along the last axis, `axis` in its place, in the type of `like`."""
     rank = like.tensor.rank
     made = t.b.concat([t.b.unsqueeze(t.b.cast(each, like.dtype), -1) for each in parts], -1)
     order = [*(place for place in range(rank - 1) if place != axis), axis, rank - 1]
@@ -109,7 +109,7 @@ def _joined(t: Translation, parts: Sequence[Expr], axis: int, like: Expr) -> Exp
 
 
 def _stft(t: Translation, node: Node) -> Expr:
-    """The transforms of frames, which are windows that go along a signal."""
+    """The DFTs of the frames of a signal, each multiplied by the window."""
     signal, step = node.first, node.known(1)[0]
     if node.rank == 2:
         signal = t.b.unsqueeze(signal, -1)
@@ -127,7 +127,7 @@ def _stft(t: Translation, node: Node) -> Expr:
 
 
 def _mel_weights(t: Translation, node: Node) -> Expr:
-    """Triangles over the frequencies of a transform, whose corners are apart by equal steps on the mel scale."""
+    """Triangular filters over the frequencies of a DFT, with corners at equal distances on the mel scale."""
     bins, length, rate = (int(node.array(number).reshape(-1)[0]) for number in range(3))
     ends = [2595 * np.log10(1 + float(node.array(number).reshape(-1)[0]) / 700) for number in (3, 4)]
     mels = np.arange(bins + 2) * (ends[1] - ends[0]) / (bins + 2) + ends[0]

@@ -1,4 +1,4 @@
-"""The table of importers, by domain and name: operators declare their own, and others are composed of several."""
+"""The table of importers by domain and operator name: declared by a single operator here, or composed of several."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,7 +1,7 @@
-"""Importers of ensembles of decision trees, ai.onnx.ml: all rows go down all trees at once, a step of a loop a level.
+"""Importers of ensembles of decision trees (ai.onnx.ml): a loop descends all trees for all rows, one level per step.
 
-Nodes and leaves of all trees stand in one row. A leaf leads to itself, so that every way takes as many steps as the
-deepest one.
+The nodes and leaves of all trees are numbered together. A leaf's successor is itself, so that all paths take as many
+steps as the longest one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tirlite.graph.types import Array
 from tirlite.ir import DType, f32, f64, i64
 from tirlite.record import record
 
-# As operator TreeEnsemble numbers them; the older ones name them.
+# In the order of TreeEnsemble's numbers; the older operators use the names.
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 _COMPARISONS = ("less_equal", "less", "greater_equal", "greater", "equal", "not_equal")
 _MEMBER = 6
@@ -28,7 +28,7 @@ _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 @record(eq=False)
 class Forest:
-    """Trees, a number for each node: what it compares, and where each answer leads; leaves have mode -1."""
+    """The trees, as arrays over all nodes: the comparison, and the successor for each answer; leaves have mode -1."""
 
     roots: Array
     modes: Array
@@ -37,12 +37,12 @@ class Forest:
     on_true: Array
     on_false: Array
     missing_is_true: Array
-    weights: Array  # of each node for each target
-    counts: Array  # whether it has one
+    weights: Array  # for each node and target
+    counts: Array  # whether the node has a weight for the target
 
     @property
     def depth(self) -> int:
-        """The most steps from a root to a leaf. Raises Unsupported where a way comes back to where it was."""
+        """The most steps from a root to a leaf. Raises Unsupported if there is a cycle."""
         front, steps = np.unique(self.roots), 0
         while len(inner := front[self.modes[front] != _LEAF]):
             if steps > len(self.modes):
@@ -53,13 +53,13 @@ class Forest:
 
 @record(eq=False)
 class Scores:
-    """What the leaves say of each row and target; `told` where some leaf says it, None where one always does."""
+    """The scores of each row and target; `told` is whether some leaf has a weight for it, None if always."""
 
     values: Expr
     told: Expr | None
 
     def with_base(self, t: Translation, base: Array, *, everywhere: bool) -> Expr:
-        """With what is added to each; a target of which no leaf tells stays 0 unless it is added everywhere."""
+        """The scores plus base values; unless `everywhere`, a target for which no leaf has a weight stays 0."""
         if not len(base):
             return self.values
         total = t.b.add(self.values, t.b.constant(base.astype(self.values.dtype.numpy)))
@@ -95,7 +95,7 @@ def _classifier(t: Translation, node: Node) -> list[Expr]:
 
 
 def _binary(t: Translation, node: Node, forest: Forest, score: Expr, labels: Array, base: Array) -> list[Expr]:
-    """Of two classes with weights for one: shares of both, or where weights are negative, a number and its opposite."""
+    """Two classes with weights for one: shares p and 1 - p, or if a weight is negative, a score and its negative."""
     if len(base):
         score = t.b.add(score, t.b.constant(base.astype(score.dtype.numpy)))
     is_share = bool((forest.weights >= 0).all())
@@ -103,7 +103,7 @@ def _binary(t: Translation, node: Node, forest: Forest, score: Expr, labels: Arr
     best = t.b.where(is_second, t.b.constant(labels[1]), t.b.constant(labels[0]))
     transform = node.text("post_transform", "NONE")
     if forest.counts[:, 1].any():
-        # As in onnxruntime: what no leaf tells of is 0.
+        # As in onnxruntime: a class without weights has score 0.
         pair = t.b.concat([t.b.multiply(score, 0.0), score], 1)
         return [best, t.b.cast(transformed(t, pair, transform), f32)]
     parts: list[Expr]
@@ -124,7 +124,7 @@ def _ensemble(t: Translation, node: Node) -> Expr:
 
 
 def _scores(t: Translation, x: Expr, forest: Forest, aggregate: str) -> Scores:
-    """For each row and each target what the leaves say that the row comes to."""
+    """The scores of each row and target, aggregated over the leaves that the row reaches."""
     if x.tensor.rank == 1:
         x = t.b.reshape(x, (1, x.shape[0]))
     of: DType = f64 if x.dtype == f64 else f32
@@ -148,7 +148,7 @@ def _scores(t: Translation, x: Expr, forest: Forest, aggregate: str) -> Scores:
 
 
 def _leaves(t: Translation, x: Expr, forest: Forest, start: Expr) -> Expr:
-    """The leaf of each tree that each row comes to."""
+    """The leaf that each row reaches in each tree."""
     features, on_true, on_false = (
         t.b.constant(each.astype(np.int64)) for each in (forest.features, forest.on_true, forest.on_false)
     )
@@ -174,9 +174,9 @@ def _leaves(t: Translation, x: Expr, forest: Forest, start: Expr) -> Expr:
 
 
 def transformed(t: Translation, scores: Expr, transform: str) -> Expr:
-    """Scores as the attribute `post_transform` wants them."""
+    """Applies the attribute `post_transform` to scores."""
     if transform == "NONE" or (scores.shape[1] == 1 and transform != "PROBIT"):
-        # As in onnxruntime: a single number is given as it is.
+        # As in onnxruntime: a single score is not transformed.
         return scores
     if transform == "LOGISTIC":
         return t.b.sigmoid(scores)
@@ -186,7 +186,7 @@ def transformed(t: Translation, scores: Expr, transform: str) -> Expr:
 
 
 def _named_forest(node: Node, what: str, targets: int) -> Forest:
-    """The trees of the older operators: nodes by the numbers of their trees and their own, leaves among them."""
+    """The trees of the older operators, whose nodes, leaves included, are identified by tree and node number."""
     trees, numbers = node.integers("nodes_treeids") or (), node.integers("nodes_nodeids") or ()
     places = {pair: place for place, pair in enumerate(zip(trees, numbers, strict=True))}
     names = node.texts("nodes_modes") or ()
@@ -214,7 +214,7 @@ def _named_forest(node: Node, what: str, targets: int) -> Forest:
 
 
 def _numbers(node: Node, name: str) -> Array:
-    """Numbers that are floats, or a tensor under a longer name."""
+    """An attribute of floats, or of a tensor under the name with `_as_tensor`."""
     found = node.attributes.get(f"{name}_as_tensor")
     if isinstance(found, Constant):
         return wide(found).reshape(-1)
@@ -222,7 +222,7 @@ def _numbers(node: Node, name: str) -> Array:
 
 
 def _numbered_forest(node: Node) -> Forest:
-    """The trees of TreeEnsemble: leaves behind all nodes, and a node for each member of a set."""
+    """The trees of TreeEnsemble, with leaves numbered after all nodes, and set tests expanded to a node per member."""
     modes = _tensor(node, "nodes_modes").astype(np.int64)
     count, targets = len(modes), node.integer("n_targets", 1)
     leaves, values = np.array(node.integers("leaf_targetids") or (), np.int64), _tensor(node, "leaf_weights")
@@ -260,7 +260,7 @@ def _tensor(node: Node, name: str) -> Array:
 
 
 def _without_sets(forest: Forest, members: Array) -> Forest:
-    """Each test for a member of a set as tests for one of them after the other; sets end with nan."""
+    """Replaces each set membership test by a chain of equality tests; in `members`, each set ends with nan."""
     sets: list[list[float]] = [[]]
     for member in members:
         if np.isnan(member):
