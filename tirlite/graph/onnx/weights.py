@@ -1,8 +1,8 @@
-"""Parts a model's file into what describes the model and the data of its large tensors, which stay where they lie.
+"""Splits a model's file into the model's structure and the data of its large initializers, which are not copied.
 
-What reads protocol buffers would copy these data, and copy them again when it is asked for them. In the format, a
-message is a row of fields; a field is a number that says which it is and how long, then its bytes. Source: Protocol
-Buffers Documentation, Encoding; `onnx.proto` gives the numbers of the fields.
+The protobuf parser would copy these data when parsing and again when they are read. A message is a sequence of fields,
+each a tag with its number and kind, then its value. Source: Protocol Buffers Documentation, Encoding; `onnx.proto` has
+the numbers of the fields.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
 _NUMBER, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
-# Smaller files, and smaller tensors, are as soon copied.
+# Smaller files and tensors are copied, which takes no longer.
 _LARGE_FILE, _LARGE = 1 << 20, 1 << 12
 
-_Field: TypeAlias = tuple[int, int, int, int]  # its number, where it begins, where its value begins, and its end
+_Field: TypeAlias = tuple[int, int, int, int]  # number, and the offsets of its begin, of its value and of its end
 
 
 class FileTensors:
-    """The data of a model's own tensors that lie in the memory of its file."""
+    """The data of a model's initializers in the memory of its file."""
 
     def __init__(self, data: mmap, taken: Sequence[tuple[int, int]]) -> None:
         self._data = data
-        self._taken = taken  # for each tensor the first byte of its data and their number; none, where it has its own
+        self._taken = taken  # for each tensor the offset and the size of its data; size 0 if they were not split off
 
     def arrays(self, tensors: Sequence[Any]) -> dict[str, Array]:
-        """The elements of tensors by name, not to be written to; data of another length than theirs are given back."""
+        """The read-only elements of tensors by name. Data whose size does not fit are put back into the tensor."""
         places: dict[str, ArrayLocation] = {}
         for tensor, (offset, size) in zip(tensors, self._taken, strict=True):
             if not size:
@@ -54,9 +54,9 @@ class FileTensors:
 
 
 def parted(path: Path) -> tuple[bytes, FileTensors | None]:
-    """The model without the data of its large tensors, and these data; or its whole file, where there are none.
+    """The serialized model without the data of its large tensors, and these data; or the whole file and None.
 
-    Raises OSError for a file that cannot be read.
+    Raises OSError if the file cannot be read.
     """
     if path.stat().st_size < _LARGE_FILE:
         return path.read_bytes(), None
@@ -70,13 +70,13 @@ def parted(path: Path) -> tuple[bytes, FileTensors | None]:
         graphs = [(begin, value, end) for number, begin, value, end in _fields(data, 0, len(data)) if number == _GRAPH]
         ((begin, value, end),) = graphs
         graph, taken = _without_data(data, value, end)
-    except (ValueError, IndexError):  # not a model, which is for others to say
+    except (ValueError, IndexError):  # not a model: the parser will report it
         return data[:], None
     return data[:begin] + _field(_GRAPH, graph) + data[end:], FileTensors(data, taken)
 
 
 def _without_data(data: mmap, begin: int, end: int) -> tuple[bytes, list[tuple[int, int]]]:
-    """A graph without the data of its tensors, and for each where these lie."""
+    """A serialized graph without the data of its large tensors, and for each tensor the offset and size of its data."""
     pieces: list[bytes] = []
     taken: list[tuple[int, int]] = []
     kept = begin
@@ -95,7 +95,7 @@ def _without_data(data: mmap, begin: int, end: int) -> tuple[bytes, list[tuple[i
 
 
 def _fields(data: mmap, begin: int, end: int) -> Iterator[_Field]:
-    """The fields of a message. Raises ValueError or IndexError for what is none."""
+    """The fields of a message. Raises ValueError or IndexError if the bytes are not a message."""
     at = begin
     while at < end:
         tag, value = _number(data, at)
@@ -116,7 +116,7 @@ def _fields(data: mmap, begin: int, end: int) -> Iterator[_Field]:
 
 
 def _number(data: mmap, at: int) -> tuple[int, int]:
-    """The number that is written from a byte on, seven bits in each, and where it ends."""
+    """Decodes a varint, seven bits per byte, and returns it with the offset after it."""
     found = shift = 0
     while (byte := data[at]) & 128:
         found |= (byte & 127) << shift
@@ -125,5 +125,5 @@ def _number(data: mmap, at: int) -> tuple[int, int]:
 
 
 def _field(number: int, value: bytes) -> bytes:
-    """A field of bytes, as it is written."""
+    """Encodes a field of bytes."""
     return unsigned(number << 3 | _BYTES) + unsigned(len(value)) + value

@@ -1,4 +1,4 @@
-"""Importers of operators that hold graphs: branches, and loops."""
+"""Importers of operators with subgraphs: If, Loop and Scan."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tirlite.ir import i64
 from tirlite.sizes import Dim, Size, as_size, is_at_most, maximum, substitute
 from tirlite.sizes.poly import Atom, atom_of
 
-# More steps than these are not written out: each is a copy of the body.
+# The most steps of a loop that are unrolled, each as a copy of the body.
 _MOST_STEPS = 1024
-# Room for the results of more steps than these is made only once a run has found that there are as many.
+# Results of more steps than these get storage only when the run has counted the steps.
 _MOST_ROOM = 1 << 16
 
 
@@ -64,11 +64,11 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
 def _apart(
     t: Translation, node: Node, body: Subgraph, operands: Sequence[Expr], states: Sequence[Expr] = ()
 ) -> tuple[list[Expr], dict[Atom, Size]]:
-    """What a branch or a step gives. What it alone demands is checked where it runs, and not known outside of it.
+    """Imports a branch or a loop body. Demands made inside it are checked where it runs, and unknown outside.
 
-    A dim that must be at least a number is there an extent that the run finds, and that is as large: what is less has
-    no storage, as an extent below zero is none. Those are given too, with the dims that they are. What a step makes of
-    `states` has their extents again where it has these by demand.
+    A dim that must have a minimum inside is replaced there by a run-time extent with that minimum, since storage is
+    planned for it. These extents are returned too, with their dims. A value that a step makes of one of `states`, and
+    whose extents are equal to its by demand, gets its extents.
     """
     before, *_ = marked = t.mark()
     values = t.inside(body, operands, node)
@@ -95,23 +95,23 @@ def _apart(
 
 
 def _are_alike(t: Translation, value: Expr, state: Expr) -> bool:
-    """Whether the two have the same extents by what is demanded so far, and not without."""
+    """Whether the two have the same extents by the demands so far, but not without them."""
     if value.shape == state.shape or value.tensor.rank != state.tensor.rank:
         return False
     return all(is_equal(*map(t.b.demands.now, pair)) for pair in zip(value.shape, state.shape, strict=True))
 
 
 def _known_again(t: Translation, value: Expr, found: Mapping[Atom, Size]) -> Expr:
-    """The value by the dims that are known before a run, where these tell that no extent of it is below zero."""
+    """The value with run-time extents replaced by their dims, if no extent can then be negative."""
     shape = tuple(substitute(extent, found) for extent in value.shape)
     is_known = found and all(is_at_most(0, each) for each in shape)
     return t.b.assume(value, shape) if is_known else value
 
 
 def _demanded_branch(t: Translation, condition: Expr, node: Node, then: TensorType, other: TensorType) -> str:
-    """The branch that is taken where two extents are equal: exporters write so what `squeeze` of an extent of 1 gives.
+    """The name of the branch taken if two extents are equal: exporters write `squeeze` of an axis of extent 1 so.
 
-    The two have other numbers of axes, so that each call must take the same one: that they are equal is demanded.
+    The branches differ in rank, so all calls must take the same one: the equality becomes a demand.
     """
     why = f"its `then_branch` gives {then}, its `else_branch` {other}: which number of axes it has is decided by data"
     branches = ["then_branch", "else_branch"]
@@ -133,7 +133,7 @@ def _demanded_branch(t: Translation, condition: Expr, node: Node, then: TensorTy
 
 
 def _join_dims(t: Translation, node: Node, then: TensorType, other: TensorType) -> None:
-    """Demands that dims of the model are equal where two branches have one each, as exporters name them apart."""
+    """Demands that two dims are equal if the branches' results have them at one place; exporters name them apart."""
     for a, b in zip(then.shape, other.shape, strict=False):
         if t.b.renewal is not None and atom_of(a, Dim) and atom_of(b, Dim):
             t.b.renewal.demands.ask(a, b, f"{node.outputs[0]} = {node.op}", node.span)
@@ -142,9 +142,9 @@ def _join_dims(t: Translation, node: Node, then: TensorType, other: TensorType) 
 def _either(
     t: Translation, condition: Expr, then: Expr, other: Expr, known: Mapping[Atom, Size]
 ) -> tuple[TensorType, list[int]]:
-    """The type of what one of two branches gives, and the axes along which nothing bounds what that is.
+    """The type of the result of two branches, and the axes whose extent has no bound.
 
-    Other extents in which the two differ are found by the run as the condition is.
+    Other extents in which the branches differ are found during the run, by the condition.
     """
     a, b = then.tensor, other.tensor
     if a.dtype != b.dtype or a.rank != b.rank:
@@ -156,7 +156,7 @@ def _either(
             if len(limits) < 2:
                 opened.append(axis)
             else:
-                # By what is known before a run: what a branch finds stands in that alone.
+                # In terms of dims: run-time extents of a branch are only visible inside of it.
                 first, second = (scalar(t, substitute(each, known)) for each in (left, right))
                 found = t.b.if_(condition, first, second)
                 shape[axis] = t.extent(found, maximum(*limits), "taken")
@@ -165,11 +165,11 @@ def _either(
 
 
 class _Open(Unsupported):
-    """How often a loop runs depends on data."""
+    """The number of steps of a loop depends on data."""
 
 
 def _loop(t: Translation, node: Node) -> Sequence[Expr]:
-    """A loop of the graph, but for what its steps tell before a run where they are known to be few."""
+    """A loop of the graph; with few steps known at import, results that are then known become constants."""
     count = None if node.maybe(0) is None else contents(node.x(0))
     steps = None if count is None else as_size(count.item())
     if node.maybe(0) is None or (isinstance(steps, int) and steps <= _MOST_STEPS):
@@ -181,7 +181,7 @@ def _loop(t: Translation, node: Node) -> Sequence[Expr]:
 
 
 def _known_steps(t: Translation, node: Node, limit: Size | None) -> Sequence[Expr]:
-    """The loop where that is plain, else its steps written out; what these tell before a run is known either way."""
+    """A loop of the graph if it is plain, else the unrolled steps; results known at import are constants either way."""
     condition = node.maybe(1)
     carried = [node.x(number) for number in range(2, len(node.operands))]
     steps: list[list[Expr]] = []
@@ -212,7 +212,7 @@ def _is_known(value: Expr) -> bool:
 
 
 def _plain_loop(t: Translation, node: Node, count: int, *, all_run: bool = False) -> Sequence[Expr] | None:
-    """The loop of the graph, where that is plain."""
+    """The loop of the graph, or None if it is not plain."""
     before = t.mark()
     try:
         found = _looped(t, node, count, all_run=all_run)
@@ -225,9 +225,9 @@ def _plain_loop(t: Translation, node: Node, count: int, *, all_run: bool = False
 
 
 def _is_plain(results: Sequence[Expr], count: int) -> bool:
-    """Whether no extents of a loop are found by its run, and it is more than few operators that go by elements.
+    """Whether a loop has no run-time extents, and unrolling it would not be better.
 
-    Of such, one function computes several steps that are written out.
+    A few elementwise operators are better unrolled, since several steps then fuse into one function.
     """
     loop = next(
         (each.value.op for each in results if isinstance(each, TupleGetItem) and isinstance(each.value, Call)), None
@@ -242,7 +242,7 @@ def _is_plain(results: Sequence[Expr], count: int) -> bool:
 
 
 def _looped(t: Translation, node: Node, count: Size | None, *, all_run: bool = False) -> Sequence[Expr]:
-    """A loop of the graph: of as many steps as a run says, or as one of its dims; where `all_run`, of so many."""
+    """A loop of the graph. `count`: the most steps, None if found during the run. `all_run`: no condition ends it."""
     carried = [node.x(number) for number in range(2, len(node.operands))]
     has_results = len(node.outputs) > len(carried)
     always = t.b.constant(np.array(True))
@@ -265,7 +265,7 @@ def _looped(t: Translation, node: Node, count: Size | None, *, all_run: bool = F
 
     most: Size = 0 if count is None else maximum(0, count)
     if has_results and (count is None or (isinstance(most, int) and most > _MOST_ROOM)):
-        # All steps are made once without their results, to see how many there are: then there is room for these.
+        # Run the loop once without results, to count its steps and thus know the results' extent.
         steps, _, _ = _repeated(t, without_results, limit, carried, going, 0)
         most = t.extent(t.b.maximum(limit, 0) if is_whole else steps, None, "steps")
         _, after, rows = _repeated(t, step, limit, carried, going, most)
@@ -280,9 +280,9 @@ def _looped(t: Translation, node: Node, count: Size | None, *, all_run: bool = F
 def _repeated(
     t: Translation, step: Step, limit: Expr, carried: Sequence[Expr], going: Expr, most: Size
 ) -> tuple[Expr, list[Expr], list[Expr]]:
-    """The loop; where a step changes extents of what it carries, it is read again as one that does.
+    """The loop, imported again if a step changes extents of a carried value, or returns one unchanged.
 
-    So is one that hands on what it is given: that is no part of what it carries.
+    An unchanged value is then not carried.
     """
     given: list[Expr] = []
     made: list[Expr] = []
@@ -323,7 +323,7 @@ def _repeated(
 
 
 def _changed(before: Expr, behind: Expr) -> set[int]:
-    """The axes along which two values differ, where they have as many."""
+    """The axes along which two values of the same rank differ; none if the ranks differ."""
     if before.tensor.rank != behind.tensor.rank:
         return set()
     pairs = zip(before.shape, behind.shape, strict=True)

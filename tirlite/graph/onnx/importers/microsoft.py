@@ -1,6 +1,6 @@
-"""Importers of com.microsoft: functions, normalizations and products that onnxruntime's optimizers and tools write.
+"""Importers of com.microsoft: activations, normalizations and products, as onnxruntime's optimizers write them.
 
-An operator on small integers that stand for floats is computed in f32 between, and rounded once, to the nearest one.
+Quantized operators are computed in f32, by dequantizing the operands and quantizing the result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tirlite.sizes import Size
 
 
 def _same(op: str) -> Importer:
-    """The operator of the standard with this name."""
+    """The importer of the standard's operator with this name."""
     return lambda t, node: t.standard(node, op, node.operands, node.attributes, node.outputs)
 
 
@@ -49,7 +49,7 @@ def _quick_gelu(t: Translation, node: Node) -> Expr:
 
 
 def _skipped(t: Translation, node: Node, bias: Expr | None) -> Expr:
-    """The sum of the operand, of what skipped a layer, which may lack the batch, and of a bias."""
+    """The sum of the operand, of the skip connection, which may have no batch axis, and of a bias."""
     x, skip = node.x(0), node.x(1)
     total = t.b.add(x, skip)
     return total if bias is None else t.b.add(total, bias)
@@ -68,10 +68,10 @@ def _skip_rms_norm(t: Translation, node: Node) -> Sequence[Expr | None]:
 
 
 def _quantized_embeddings(t: Translation, node: Node) -> Sequence[Expr | None]:
-    """As with tables of floats, which those of integers stand for."""
+    """EmbedLayerNormalization of dequantized tables."""
 
     def floats(number: int) -> Expr | None:
-        """Operand `number`, by the scale six and the zero point eleven behind it."""
+        """Operand `number`, dequantized: its scale is 6 operands later, its zero point 11."""
         if (table := node.maybe(number)) is None:
             return None
         scale, zero = (t.b.reshape(node.x(number + behind), ()) for behind in (6, 11))
@@ -82,7 +82,7 @@ def _quantized_embeddings(t: Translation, node: Node) -> Sequence[Expr | None]:
 
 
 def _embed_layer_norm(t: Translation, node: Node) -> Sequence[Expr | None]:
-    """Words, positions and segments, summed and normalized; and how many of the mask count."""
+    """The normalized sum of word, position and segment embeddings; the sum of the mask; and the plain sum."""
     numbers, segments = node.x(0), node.maybe(1)
     words, positions, parts = node.x(2), node.x(3), node.maybe(4)
     batch, length = numbers.shape
@@ -105,7 +105,7 @@ def _fused_matmul(t: Translation, node: Node) -> Expr:
         x = node.x(number)
         axes = list(range(x.tensor.rank))
         if node.flag(f"transBatch{side}"):
-            # The first axis stands before the last but one.
+            # The batch axis is moved from the front to before the last axis.
             axes = [*axes[1:-1], axes[0], axes[-1]]
         if node.flag(f"trans{side}") and len(axes) > 1:
             axes[-2:] = axes[-1], axes[-2]
@@ -115,7 +115,7 @@ def _fused_matmul(t: Translation, node: Node) -> Expr:
 
 
 def _activated(t: Translation, node: Node, x: Expr, numbers: Sequence[float]) -> Expr:
-    """What the activation of a fused operator makes of its result."""
+    """Applies the activation of a fused operator to its result."""
     name = node.text("activation")
     if name not in _ACTIVATIONS:
         raise Unsupported(f"its activation is {name}")
@@ -123,7 +123,7 @@ def _activated(t: Translation, node: Node, x: Expr, numbers: Sequence[float]) ->
     return t.standard(node, name, (x,), given, version=6)[0] if name else x
 
 
-# What the numbers of activations are called.
+# The names of the activations' parameters.
 _ACTIVATIONS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(["", "Relu", "Sigmoid", "Tanh", "Softplus"], ()),
     "LeakyRelu": ("alpha",),
@@ -166,13 +166,13 @@ MICROSOFT: Mapping[str, Importer] = {
 
 
 def _wide(t: Translation, node: Node, number: int) -> Expr:
-    """The floats that operand `number` stands for, by the scale and the zero point behind it."""
+    """Operand `number`, dequantized by the scale and the zero point in the next two operands."""
     x, scale, zero = node.x(number), node.x(number + 1), node.maybe(number + 2)
     return t.b.dequantize_linear(x, t.b.reshape(scale, ()), None if zero is None else t.b.reshape(zero, ()), axis=0)
 
 
 def _small(t: Translation, node: Node, x: Expr, number: int) -> Expr:
-    """Floats as small integers, by the scale at `number` and the zero point behind it."""
+    """x quantized by the scale in operand `number` and the zero point in the next one."""
     zero = node.maybe(number + 1)
     dtype = node.first.dtype if zero is None else zero.dtype
     point = None if zero is None else t.b.reshape(zero, ())
@@ -180,7 +180,7 @@ def _small(t: Translation, node: Node, x: Expr, number: int) -> Expr:
 
 
 def _between(count: int, op: str) -> Importer:
-    """An operator of `count` quantized operands, each with scale and zero point; those of the result stand behind."""
+    """An operator of `count` quantized operands, each followed by its scale and zero point; the result's come last."""
 
     def importer(t: Translation, node: Node) -> Expr:
         wide, version = [_wide(t, node, 3 * number) for number in range(count)], node.integer("opset", NEWEST)
@@ -191,7 +191,7 @@ def _between(count: int, op: str) -> Importer:
 
 
 def _by_channels(importer: Importer, *, is_last: bool = False) -> Importer:
-    """An operator on images, whose channels may stand last: in its first operand and in its result."""
+    """An operator on images, whose first operand and result may be channels-last."""
 
     def turned(t: Translation, node: Node) -> Results:
         x, last = node.first, node.rank - 1
@@ -216,7 +216,7 @@ def _where(t: Translation, node: Node) -> Expr:
 
 
 def _gemm(t: Translation, node: Node) -> Expr:
-    """A product of integers, scaled; in integers again where the result has a scale."""
+    """A scaled product of integers, quantized if the result has a scale."""
     a, b = node.x(0), node.x(3)
     a = t.b.transpose(a) if node.flag("transA") else a
     b = t.b.transpose(b) if node.flag("transB") else b
@@ -234,21 +234,21 @@ def _matmul_to_float(t: Translation, node: Node) -> Expr:
 
 
 def _dynamic_matmul(t: Translation, node: Node) -> Expr:
-    """The first operand is quantized by its own least and greatest elements."""
+    """A matrix product whose first operand is quantized by its own range."""
     small, scale, zero = t.standard(node, "DynamicQuantizeLinear", (node.x(0),))
     b = node.x(1)
     return scaled(t, (small, b), (zero, point_of(t, node, 3, b)), (scale, node.x(2)), node.maybe(4))
 
 
 def zeros_of(t: Translation, node: Node, *numbers: int) -> list[Expr]:
-    """The zero points of the first operands: at these numbers, or 0."""
+    """The zero points of the first operands, in the operands with these numbers; 0 if omitted."""
     return [point_of(t, node, number, node.x(place)) for place, number in enumerate(numbers)]
 
 
 def scaled(
     t: Translation, factors: Sequence[Expr], zeros: Sequence[Expr], scales: Sequence[Expr], bias: Expr | None
 ) -> Expr:
-    """The product of two matrices of integers as floats, and what is added to it."""
+    """The product of two quantized matrices as floats, plus an optional bias."""
     total = t.b.cast(t.b.matmul_integer(*factors, *zeros), f32)
     first, second = (t.b.reshape(each, ()) if product(each.shape) == 1 else each for each in scales)
     made = t.b.multiply(total, t.b.multiply(first, second))
@@ -256,12 +256,12 @@ def scaled(
 
 
 def _dynamic_lstm(t: Translation, node: Node) -> Sequence[Expr | None]:
-    """An LSTM whose weights are small integers, turned: what they are multiplied with is quantized by its reach.
+    """An LSTM with quantized, transposed weights; inputs and hidden states are quantized dynamically.
 
-    That of inputs is of all steps up to the end of the longest sequence, that of outputs of all sequences of a batch,
-    before each step.
+    Inputs are quantized by their range over all steps up to the longest sequence's end, hidden states before each step
+    by their range over the batch.
     """
-    node.integer("hidden_size")  # the weights tell it
+    node.integer("hidden_size")  # read only to mark it as known: the weights' shape gives it
     plain = replace(node, op="LSTM", domain="", version=14, operands=node.operands[:8])
     x, recurrence, bias = sequences_of(t, plain), node.x(2), plain.maybe(3)
     ways, hidden, gates = recurrence.shape
@@ -290,9 +290,9 @@ def _dynamic_lstm(t: Translation, node: Node) -> Sequence[Expr | None]:
 def _in_steps(
     t: Translation, plain: Node, node: Node, sums: Expr, start: list[Expr], lengths: Expr | None, until: Expr | None
 ) -> tuple[Expr, ...]:
-    """The outputs and last states where steps are of another kind than the usual one.
+    """The outputs and last states of a layer without a kernel, by loops.
 
-    Of sequences that go backwards each is turned by itself, so that all are at their first step at the same time.
+    For backward directions each sequence is reversed by its own length, so that all start at step 0.
     """
     ways = ways_of(plain)
     each_way = [_quantized_weights(t, node, place, until) for place in range(len(ways))]
@@ -313,7 +313,7 @@ def _in_steps(
 def _quantized_product(
     t: Translation, node: Node, x: Expr, weights: Expr, scale: Expr | None, zero: Expr | None, bias: Expr | None
 ) -> Expr:
-    """The product of floats, quantized by their reach, and weights with a scale and a zero point for each column."""
+    """The product of dynamically quantized floats and of weights with a scale and a zero point per column."""
     assert scale is not None
     small, size, point = t.standard(node, "DynamicQuantizeLinear", (x,))
     of_weights = t.b.constant(np.zeros((), weights.dtype.numpy)) if zero is None else t.b.reshape(zero, (-1,))
@@ -321,7 +321,7 @@ def _quantized_product(
 
 
 def _quantized_weights(t: Translation, node: Node, place: int, until: Expr | None) -> CellWeights:
-    """Those of the state in one direction; a sequence counts for the reach of all up to a step, and is 0 beyond."""
+    """The recurrent weights of one direction; a sequence counts in the batch's range up to step `until`."""
     recurrence = part_of(t, node.x(2), place)
     gates = recurrence.shape[1]
     both = (_of_gates(t, node, number, gates) for number in (10, 11))
@@ -337,9 +337,10 @@ def _quantized_weights(t: Translation, node: Node, place: int, until: Expr | Non
 
 
 def _counted(t: Translation, node: Node, lengths: Expr, time: Size) -> Expr:
-    """Up to which step the state of a sequence counts for the reach of all of a batch.
+    """The step up to which each sequence's state counts in the range that a batch's states are quantized by.
 
-    As in onnxruntime it is 0 behind that, if the layer has outputs, and else stays, if there was any step.
+    As in onnxruntime: if the layer's outputs are used, the state is 0 after the sequence's end; else it is kept, unless
+    the sequence is empty.
     """
     if node.wants(0):
         return lengths
@@ -347,13 +348,13 @@ def _counted(t: Translation, node: Node, lengths: Expr, time: Size) -> Expr:
 
 
 def _of_gates(t: Translation, node: Node, number: int, gates: Size) -> Expr | None:
-    """A scale or a zero point of a direction, or one for each of its gates: for all gates."""
+    """The scale or zero point of each direction, or of each of its columns, broadcast to all columns."""
     each = node.maybe(number)
     return None if each is None else t.b.broadcast_to(t.b.reshape(each, (each.shape[0], -1)), (each.shape[0], gates))
 
 
 def _pairs(t: Translation, node: Node) -> tuple[Expr, Expr]:
-    """The weights of the state as distances from their zero points, by panels of columns, rows by pairs; their sums."""
+    """The recurrent weights minus their zero points, packed into panels with rows in pairs; and their column sums."""
     x = t.b.cast(node.x(2), i16)
     ways, hidden, gates = x.shape
     zero = _of_gates(t, node, 11, gates)

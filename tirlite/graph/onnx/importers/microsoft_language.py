@@ -1,6 +1,6 @@
-"""Importers of com.microsoft for language models: attention, weights of few bits in blocks, and experts with such.
+"""Importers of com.microsoft for language models: attention, block-quantized weights, and mixtures of experts.
 
-Attention is written as the standard's own, which has its operands in another form.
+Most attention operators are rewritten as the standard's Attention.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _rotary_embedding(t: Translation, node: Node) -> list[Result]:
     x, positions, cosines, sines = node.all()
     if node.flag("is_packed_batching") or node.number("scale", 1.0) != 1.0:
         raise Unsupported("its batches are packed, or it is scaled")
-    if positions.tensor.rank == 1:  # the first one of all rows
+    if positions.tensor.rank == 1:  # the first position, shared by all rows
         first = t.b.gather(positions, np.int64(0), 0)
         positions = t.b.broadcast_to(t.b.add(first, numbers(t, x.shape[-2])), (x.shape[0], x.shape[-2]))
     kept = {name: node.integer(name) for name in ("interleaved", "num_heads", "rotary_embedding_dim")}
@@ -39,7 +39,7 @@ def _number(extent: object) -> int:
 
 
 def _attention(t: Translation, node: Node) -> Sequence[Result]:
-    """Queries, keys and values by one product, which may be of several widths."""
+    """Attention whose queries, keys and values come from one product; their widths may differ."""
     total = t.b.matmul(node.x(0), node.x(1))
     if node.has(2):
         total = t.b.add(total, node.x(2))
@@ -47,7 +47,7 @@ def _attention(t: Translation, node: Node) -> Sequence[Result]:
 
 
 def _quantized_attention(t: Translation, node: Node) -> Sequence[Result]:
-    """The product is one of integers."""
+    """As `_attention`, with a product of quantized integers."""
     x, weight, bias, *scales = (node.x(number) for number in range(5))
     return _of_one(t, node, scaled(t, (x, weight), zeros_of(t, node, 6, 7), scales, bias), node.maybe(5), node.maybe(8))
 
@@ -79,7 +79,7 @@ def _multi_head_attention(t: Translation, node: Node) -> Sequence[Result]:
 
 
 def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
-    """Attention in which several queries share a key, over keys behind those of the past, as many as each batch has."""
+    """Attention whose query heads share key heads in groups, with a key and value cache of its own length per batch."""
     if node.wants(3) or not node.flag("causal", 1):
         raise Unsupported("it gives its scores, or is not causal")
     b, counts = t.b, [node.integer(name) for name in ("num_heads", "kv_num_heads", "kv_num_heads")]
@@ -110,14 +110,14 @@ def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
         scores = b.multiply(b.tanh(b.divide(scores, cap)), cap)
     if (bias := node.maybe(10)) is not None:
         scores = b.add(scores, bias)
-    # Queries that stand for no token, behind those of a short prompt, see what the last one sees.
+    # Padding queries after a short prompt attend to the same keys as its last token.
     last, places = b.unsqueeze(b.minimum(own, b.subtract(ends, 1)), 2), b.unsqueeze(numbers(t, length), (0, 1))
     seen = b.less_equal(places, last)
     if (window := node.integer("local_window_size", -1)) >= 0:
         seen = b.logical_and(seen, b.greater(places, b.subtract(last, window)))
     scores = b.where(b.unsqueeze(seen, 1), scores, float(np.finfo(np.float16).min))
     if (sink := node.maybe(11)) is not None or node.flag("smooth_softmax"):
-        # A score that takes its share, and is no key.
+        # An attention sink: a score that takes part in the softmax, but belongs to no key.
         last = b.cast(b.constant(0.0), query.dtype) if sink is None else b.reshape(sink, (heads, 1, 1))
         scores = b.softmax(b.concat([scores, b.broadcast_to(last, (batch, heads, steps, 1))], 3))
         scores = b.slice(scores, [0], [length], [3])
@@ -140,13 +140,13 @@ def _rotated(t: Translation, node: Node, x: Expr, positions: Expr) -> Expr:
 
 
 def _behind(t: Translation, all_tokens: Expr, past: Expr | None, new: Expr, begins: Expr) -> Expr:
-    """What is new behind as many rows of the past as each batch has, in as many rows as there are or come to be."""
+    """Appends new rows to the past ones, from row `begins` of each batch item on; rows after them are 0."""
     if past is None:
         return new
     (batch, groups, steps, size), before = new.shape, past.shape[2]
     length = maximum(before, t.extent(all_tokens, None))
     places = t.b.unsqueeze(numbers(t, length), 0)
-    number = t.b.subtract(places, begins)  # of each row among the new ones
+    number = t.b.subtract(places, begins)  # the number of each row among the new ones
     is_old = t.b.less(number, 0)
     row = t.b.where(is_old, places, t.b.add(t.b.minimum(number, scalar(t, steps - 1)), scalar(t, before)))
     shape = (batch, groups, length, size)
@@ -165,10 +165,10 @@ def _attended(
     bias: Expr | None,
     past: Sequence[Expr | None],
 ) -> list[Result]:
-    """What attention gives, and keys and values behind those of the past."""
+    """The result of the standard's Attention, and the keys and values including the past ones."""
     heads = node.integer("num_heads")
     if key.tensor.rank == 4:
-        # Keys that were split into heads before: so are the others.
+        # The keys are already split into heads, so split the queries too.
         apart = t.b.reshape(query, (*query.shape[:2], heads, _number(query.shape[2]) // heads))
         query = t.b.transpose(apart, (0, 2, 1, 3))
     scale = {"scale": node.number("scale")} if node.number("scale", 0.0) else {}
@@ -182,7 +182,7 @@ def _attended(
 
 
 def _filtered(t: Translation, node: Node, mask: Expr | None, length: Size) -> Expr | None:
-    """What is added to scores, `[batch, 1, queries or 1, keys]`, for what a mask leaves out or lies beyond a length."""
+    """The bias of scores, `[batch, 1, queries or 1, keys]`, for a mask or for lengths of the keys."""
     least = np.float32(node.number("mask_filter_value", -10000.0))
     if mask is None:
         return None
@@ -212,14 +212,14 @@ ATTENTION: Mapping[str, Importer] = {
 }
 
 
-# Rows for which weights are unpacked at each call, which takes less time than to read floats, or about as much.
+# The most rows for which unpacking the weights at each call takes at most about as long as reading floats.
 _FEW_ROWS = 4
-# Columns of a panel.
+# The candidates for the columns of a panel.
 _COLUMNS = (64, 32, 16)
 
 
 def _unpacked(t: Translation, packed: Expr, bits: int) -> Expr:
-    """The integers in bytes along the last axis, the first one in the lowest bits."""
+    """Unpacks the integers in bytes along the last axis, the first one in the lowest bits."""
     if bits not in (2, 4, 8):
         raise Unsupported("it has weights that do not fill bytes")
     if bits == 8:
@@ -234,9 +234,9 @@ def _unpacked(t: Translation, packed: Expr, bits: int) -> Expr:
 def _floats(
     t: Translation, whole: Expr, scales: Expr, zeros: Expr | float, size: int, order: Expr | None = None
 ) -> Expr:
-    """What integers along the last axis stand for, by scale and point of a block of `size`, or of the one in `order`.
+    """Dequantizes integers by scale and zero point of their block: of `size` along the last axis, or as in `order`.
 
-    Zero points may be more than there are blocks, where their bytes are not full.
+    There may be more zero points than blocks, as padding of their last byte.
     """
     *before, blocks = scales.shape
 
@@ -253,7 +253,7 @@ def _floats(
 
 
 def _matmul_nbits(t: Translation, node: Node) -> Expr:
-    """A row of weights for each column of the product. How exactly it is computed is free: it is, in floats."""
+    """A product with quantized weights, one row per column. `accuracy_level` is a hint; it is computed in floats."""
     node.integer("accuracy_level")
     x, scales, zeros = node.x(0), node.x(2), node.maybe(3)
     k, n, bits, size = (node.integer(name) for name in ("K", "N", "bits", "block_size"))
@@ -278,10 +278,9 @@ def _with_bias(t: Translation, node: Node, total: Expr) -> Expr:
 
 
 def _of_few_rows(t: Translation, node: Node, numbers: tuple[int, int, int, int]) -> Expr | None:
-    """The product of few rows, for which weights are unpacked at each call; None of others, and of blocks in an order.
+    """The product of few rows, which unpacks weights at each call; None for more rows, or blocks in another order.
 
-    Rows may be few where their number is not known. The numbers are those of terms and columns, of bits, and of the
-    terms of a block.
+    `numbers` is (terms, columns, bits, terms of a block). An unknown number of rows counts as few.
     """
     (k, n, bits, size), x, scales, zeros = numbers, node.x(0), node.x(2), node.maybe(3)
     columns, rows = next((each for each in _COLUMNS if n % each == 0), 0), product(x.shape[:-1])
@@ -295,7 +294,7 @@ def _of_few_rows(t: Translation, node: Node, numbers: tuple[int, int, int, int])
         zeros = t.b.slice(_unpacked(t, t.b.reshape(zeros, (n, -1)), bits), [0], [k // size], [1])
 
     def by_panels(each: Expr, *of_block: int) -> Expr:
-        """A row for each column, as panels of columns; these become the last axis."""
+        """Packs rows, one per column, into panels of columns, which become the last axis."""
         axes = range(2, 3 + len(of_block))
         return t.b.transpose(t.b.reshape(each, (n // columns, columns, k // size, *of_block)), (0, *axes, 1))
 
@@ -304,7 +303,7 @@ def _of_few_rows(t: Translation, node: Node, numbers: tuple[int, int, int, int])
 
 
 def _gather_blocks(t: Translation, node: Node) -> Expr:
-    """Rows of a table, with blocks along them, as floats."""
+    """Gathers rows of a block-quantized table and dequantizes them."""
     bits, size, rank = node.integer("bits", 4), node.integer("block_size", 128), node.rank
     axis, along = node.axis("gather_axis"), node.axis("quantize_axis", 1)
     if axis == along or along != rank - 1:
@@ -320,13 +319,13 @@ def _gather_blocks(t: Translation, node: Node) -> Expr:
 
 
 def _experts(t: Translation, node: Node) -> Expr:
-    """A mixture of experts: two or three products with weights of each, [experts, out, in], and biases."""
+    """A mixture of experts, with two or three layers of weights [experts, out, in] and biases."""
     numbers = ((2, 3), (4, 5), (6, 7))
     return _mixed(t, node, [(node.maybe(weight), node.maybe(bias)) for weight, bias in numbers])
 
 
 def _quantized_experts(t: Translation, node: Node) -> Expr:
-    """The weights are integers of few bits, by scales for each row, or for each block of one."""
+    """As `_experts`, with quantized weights that have a scale per row, or per block of a row."""
     node.integer("accuracy_level")
     bits, size = node.integer("expert_weight_bits", 4), node.integer("block_size")
     layers: list[tuple[Expr | None, Expr | None]] = []
@@ -350,7 +349,7 @@ def _quantized_experts(t: Translation, node: Node) -> Expr:
 
 
 def _mixed(t: Translation, node: Node, layers: list[tuple[Expr | None, Expr | None]]) -> Expr:
-    """What all experts make of each row, by the shares of the `k` that its scores choose."""
+    """The results of all experts for each row, weighted by the shares of the `k` experts with the best scores."""
     x, scores, k = node.first, node.x(1), node.integer("k", 1)
     if node.flag("use_sparse_mixer"):
         raise Unsupported("it chooses by a sparse mixer")

@@ -1,4 +1,4 @@
-"""Importers of recurrent layers: one product of matrices for all inputs of a layer, then its steps."""
+"""Importers of recurrent layers: one matrix product for the inputs of all steps, then the steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Function = Callable[[Expr], Expr]
 
 @record(eq=False)
 class CellWeights:
-    """One direction of a layer: the weights of the state and its bias, and the product with a state at some time."""
+    """One direction of a layer: the recurrent weights and bias, and the product `times(state, time)` with a state."""
 
     recurrence: Expr
     bias: Expr | None
@@ -30,7 +30,7 @@ class CellWeights:
 
 @record(eq=False)
 class RnnCell:
-    """One direction of a layer: its weights, peepholes, and the functions of its gates."""
+    """One direction of a layer: its weights, its peepholes, and the activations of its gates."""
 
     weights: CellWeights
     peepholes: Sequence[Expr] | None
@@ -40,7 +40,7 @@ class RnnCell:
 def stepped(
     t: Translation, node: Node, cell: RnnCell, sums: Expr, start: Sequence[Expr], lengths: Expr | None, reverse: bool
 ) -> tuple[Expr, ...]:
-    """The outputs of all steps `[time, batch, hidden]`, and the last states. `sums` are `[time, batch, gates]`."""
+    """The outputs of all steps `[time, batch, hidden]`, and the last states. `sums` is `[time, batch, gates]`."""
     count = sums.shape[0]
     last = scalar(t, count - 1)
 
@@ -56,7 +56,7 @@ def stepped(
 def _stepped_once(
     t: Translation, node: Node, cell: RnnCell, sums: Expr, states: list[Expr], lengths: Expr | None, time: Expr
 ) -> tuple[list[Expr], Expr]:
-    """The states behind a step, and its output; sequences that have ended keep theirs, and give zeros."""
+    """The states after a step, and its output; sequences that have ended keep their states and output zeros."""
     row = t.b.gather(sums, time, 0)
     if node.op != "GRU":
         row = t.b.add(row, cell.weights.times(states[0], time))
@@ -106,7 +106,7 @@ def _rnn_step(t: Translation, node: Node, cell: RnnCell, sums: Expr, states: Seq
     return [f(sums)]
 
 
-# What the parameters of an activation are where the model says nothing; None is one that it does not have.
+# The default alpha and beta of each activation; None for a parameter that it does not have.
 _PARAMETERS: dict[str, tuple[float | None, float | None]] = {
     "affine": (1.0, 0.0),
     "elu": (1.0, None),
@@ -123,13 +123,13 @@ _PARAMETERS: dict[str, tuple[float | None, float | None]] = {
 
 
 def activations(t: Translation, node: Node, defaults: Sequence[str], directions: int) -> list[Function]:
-    """The functions of all directions. Parameters go to those that take some, in their order."""
+    """The activations of all directions. Parameters are assigned in order to the activations that have some."""
     names = [each.lower() for each in node.texts("activations") or tuple(defaults) * directions]
     if len(names) != len(defaults) * directions:
         raise Unsupported(f"it has {len(names)} activations, and takes {len(defaults) * directions}")
     given = [list(node.numbers(name) or ()) for name in ("activation_alpha", "activation_beta")]
     limit = node.number("clip") if "clip" in node.attributes else None
-    # As in onnxruntime the limit does not hold for the cell of an LSTM, which the last of three functions takes.
+    # As in onnxruntime, `clip` does not apply to the LSTM's cell state, the input of the last of three activations.
     limited = [node.op != "LSTM" or place % 3 < 2 for place in range(len(names))]
     return [
         _activation(t, name, given, limit if is_limited else None)
@@ -167,10 +167,10 @@ def _apply(t: Translation, name: str, x: Expr, alpha: float, beta: float) -> Exp
     return t.b.elu(x, alpha) if name == "elu" else t.b.leaky_relu(x, alpha)
 
 
-# Columns of the weights for each element of the state.
+# The number of gates, that is of weight columns per element of the state.
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
-# The functions of the gates of an LSTM where the model names none.
+# The default activations of an LSTM.
 USUAL_LSTM = ("sigmoid", "tanh", "tanh")
 
 
@@ -225,7 +225,7 @@ def by_steps(
     lengths: Expr | None,
     ways: Sequence[bool],
 ) -> tuple[Expr, ...]:
-    """The outputs and last states of a layer that has no kernel, one direction after the other."""
+    """The outputs and last states of a layer without a kernel, by a loop for each direction."""
     count, found = len(defaults), []
     functions = activations(t, node, defaults, len(ways))
     for place, (reverse, part) in enumerate(zip(ways, t.b.split(sums, len(ways), 2), strict=True)):
@@ -240,7 +240,7 @@ def by_steps(
 
 
 def shaped(t: Translation, x: Expr, shape: Sequence[Size], what: str) -> Expr:
-    """x, each of whose extents must be the one here. Raises Unsupported where one never is, saying `what` x is."""
+    """x with this shape, demanded if not proved. Raises Unsupported, which names x as `what`, if it has another one."""
     if len(x.shape) != len(shape) or any(prove_eq(*pair) is Proof.NO for pair in zip(x.shape, shape, strict=True)):
         raise Unsupported(f"{what} are {x.type}, and must be {x.dtype}[{', '.join(map(str, shape))}]")
     for axis, (extent, wanted) in enumerate(zip(x.shape, shape, strict=True)):
@@ -250,7 +250,7 @@ def shaped(t: Translation, x: Expr, shape: Sequence[Size], what: str) -> Expr:
 
 
 def ways_of(node: Node) -> list[bool]:
-    """Whether each direction goes backwards."""
+    """For each direction, whether it goes backwards."""
     reverses = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
     return reverses[node.text("direction", "forward")]
 
@@ -258,7 +258,7 @@ def ways_of(node: Node) -> list[bool]:
 def results(t: Translation, node: Node, made: tuple[Expr, ...], lengths: Expr | None = None) -> list[Expr | None]:
     """The outputs `[time, directions, batch, hidden]` and states `[directions, batch, hidden]`, or batch first.
 
-    As in onnxruntime the last states of sequences without a step are 0, whatever those before the first one were.
+    As in onnxruntime, the last states of empty sequences are 0, whatever their initial states are.
     """
     outputs, *states = made
     if lengths is not None:
@@ -270,7 +270,7 @@ def results(t: Translation, node: Node, made: tuple[Expr, ...], lengths: Expr | 
 
 
 def is_plain(node: Node, defaults: tuple[str, ...], directions: int) -> bool:
-    """Whether its steps are of the kind that has a kernel."""
+    """Whether there is a kernel for its steps: default activations, no clip, no peepholes, no coupled gates."""
     given = tuple(each.lower() for each in node.texts("activations") or ())
     if (given and given != defaults * directions) or "clip" in node.attributes or node.flag("input_forget"):
         return False
@@ -285,7 +285,7 @@ def _has_peepholes(node: Node) -> bool:
 
 
 def _peepholes(t: Translation, node: Node, place: int, size: Size) -> list[Expr] | None:
-    """The weights of the cell in the gates that write, read and keep."""
+    """The peephole weights of the input, output and forget gates."""
     if not _has_peepholes(node):
         return None
     weights = shaped(t, node.x(7), (len(ways_of(node)), 3 * size), "its peepholes")
@@ -293,7 +293,7 @@ def _peepholes(t: Translation, node: Node, place: int, size: Size) -> list[Expr]
 
 
 def lengths_of(node: Node, time: Size) -> Expr | None:
-    """The lengths of the sequences of a batch; None where all are as long as the longest."""
+    """The lengths of the sequences of a batch; None if all have the full length."""
     given = node.maybe(4)
     if given is None:
         return None
@@ -302,7 +302,7 @@ def lengths_of(node: Node, time: Size) -> Expr | None:
 
 
 def part_of(t: Translation, x: Expr, place: int) -> Expr:
-    """What belongs to one direction."""
+    """The part of x that belongs to one direction."""
     if x.shape[0] == 1:
         return t.b.reshape(x, x.shape[1:])
     return t.b.reshape(t.b.slice(x, [place], [place + 1], [0]), x.shape[1:])
@@ -322,7 +322,7 @@ def _zeros(t: Translation, node: Node, shape: tuple[Size, ...]) -> Expr:
 def _by_kernel(
     t: Translation, node: Node, sums: Expr, recurrence: Expr, bias: Expr | None, start: list[Expr], reverse: bool
 ) -> tuple[Expr, ...]:
-    """The outputs and last states of a layer that has a kernel, of the sums over inputs of all directions."""
+    """The outputs and last states of a layer that has a kernel."""
     if node.op == "LSTM":
         return t.b.lstm(sums, recurrence, start[0], start[1], reverse=reverse)
     if node.op == "RNN":

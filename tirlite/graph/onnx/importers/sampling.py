@@ -1,7 +1,6 @@
-"""Importers of operators that look at images between their elements, resize them, or put elements of windows back.
+"""Importers of operators that sample or resize images, invert windows, or convolve with deformed windows.
 
-Of convolutions whose windows are bent too: each of their places is moved by an offset of its own. What has no kernel of
-its own is a product with a matrix of weights, which resamples an axis in a given way.
+Resampling modes without a kernel become products with a matrix of interpolation weights along each axis.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tirlite.sizes import Size, as_size, ceildiv, maximum
 
 
 class _Side(NamedTuple):
-    """One spatial axis: places of the window, of the result and of the operand; and how they are laid."""
+    """One spatial axis of a convolution: extents of window, result and operand, and the window's attributes."""
 
     window: int
     result: Size
@@ -40,7 +39,7 @@ class _Side(NamedTuple):
 
 
 def deformed_conv(t: Translation, node: Node) -> Expr:
-    """The operand at the bent places of each window, between four elements, and the product with the weights."""
+    """Samples the operand bilinearly at the window's places plus their offsets, and multiplies with the weights."""
     x, weights, offsets = node.x(0), node.x(1), node.x(2)
     if node.rank != 4:
         raise Unsupported(f"its operand has {node.rank} axes, and must have 4")
@@ -72,13 +71,13 @@ def deformed_conv(t: Translation, node: Node) -> Expr:
 
 
 def _moved(t: Translation, apart: Expr, axis: int) -> Expr:
-    """The offsets along one axis: [batch, bends, rows of the window, columns, rows of the result, columns]."""
+    """The offsets along one axis: [batch, offset groups, window rows, window columns, result rows, result columns]."""
     one = t.b.gather(apart, t.b.constant(np.int64(axis)), 4)
     return t.b.cast(one, apart.dtype)
 
 
 def _straight(t: Translation, x: Expr, side: _Side, axis: int) -> Expr:
-    """Where the places of the windows lie without offsets, in the shape of these."""
+    """The places of the windows without offsets, shaped to broadcast against these."""
     inside = t.b.multiply(numbers(t, side.window), side.dilation)
     start = t.b.subtract(t.b.multiply(numbers(t, side.result), side.stride), side.pad)
     window = (side.window, 1, 1, 1) if axis == 0 else (side.window, 1, 1)
@@ -87,7 +86,7 @@ def _straight(t: Translation, x: Expr, side: _Side, axis: int) -> Expr:
 
 
 def _between(t: Translation, x: Expr, at: Sequence[Expr], sides: Sequence[_Side], bends: int) -> Expr:
-    """The elements at places between four of them: [batch, bends, channels of each, places]."""
+    """The bilinearly interpolated elements: [batch, offset groups, channels of a group, places]."""
     batch, channels, *_ = x.shape
     extents = [scalar(t, side.extent) for side in sides]
     each = channels // bends
@@ -111,7 +110,7 @@ def _between(t: Translation, x: Expr, at: Sequence[Expr], sides: Sequence[_Side]
     return reduce(t.b.add, corners)
 
 
-# As they were called before version 20.
+# The names before opset 20.
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 
@@ -124,7 +123,7 @@ def _grid_sample(t: Translation, node: Node) -> Expr:
 
 
 def _affine_grid(t: Translation, node: Node) -> Expr:
-    """Places in an image for each element of another one, the last axis first: sums of columns times coordinates."""
+    """The sampling coordinates of each result element, last axis first: products of `theta` and the coordinates."""
     theta, (batch, _, *wanted) = node.first, elements_of(t, node.x(1))
     extents = [extent_of(t, each) for each in wanted]
     count, axes = theta.shape[0], len(wanted)
@@ -142,7 +141,7 @@ def _affine_grid(t: Translation, node: Node) -> Expr:
 
 
 def _coordinates(t: Translation, extent: Size, dtype: DType, *, aligned: bool) -> Expr:
-    """From -1 to 1: of the middles of so many elements, or with `aligned` of places from the first to the last."""
+    """Coordinates from -1 to 1: of the elements' centres, or with `aligned` from the first to the last element."""
     count = scalar(t, maximum(extent - 1, 1) if aligned else extent)
     number = t.b.range(t.b.constant(np.int64(0)), t.b.constant(np.int64(1 if aligned else 2)), extent)
     along = t.b.cast(t.b.multiply(number, 2) if aligned else t.b.add(number, 1), dtype)
@@ -166,7 +165,7 @@ def _roi_align(t: Translation, node: Node) -> Expr:
 
 
 def _max_unpool(t: Translation, node: Node) -> Expr:
-    """Zeros, with the elements put where the indices point in all of them."""
+    """Scatters the elements into zeros, by indices into the whole result."""
     x, window, axes = node.first, window_of(node), node.rank - 2
     strides, pads = node.integers("strides") or (1,) * axes, node.integers("pads") or (0,) * (2 * axes)
     usual = [(extent - 1) * strides[k] + window[k] - pads[k] - pads[axes + k] for k, extent in enumerate(x.shape[2:])]
@@ -179,13 +178,13 @@ def _max_unpool(t: Translation, node: Node) -> Expr:
     if not node.has(2):
         return made
     wanted = node.sizes(2)
-    # The elements stand in the corner of a larger result.
+    # A larger result is padded at the end.
     after: list[Size] = [full - own for full, own in zip(wanted, shape, strict=True)]
     return t.b.pad(made, (0,) * node.rank, after)
 
 
 def _col2im(t: Translation, node: Node) -> Expr:
-    """Each tap of a window is a channel of its own: a transposed convolution puts them all in their places."""
+    """A transposed convolution with one input channel per tap of the window, whose weight is 1 at that tap."""
     image, window = node.known(1), node.known(2)
     axes = len(image)
     strides, dilations = node.integers("strides") or (1,) * axes, node.integers("dilations") or (1,) * axes
@@ -206,7 +205,7 @@ def _col2im(t: Translation, node: Node) -> Expr:
 
 
 def _tensor_scatter(t: Translation, node: Node) -> Expr:
-    """The updates along an axis from an index on that each batch has of its own."""
+    """Writes the updates along an axis, from an index on that is given per batch item."""
     x, updates, axis = node.x(0), node.x(1), node.axis("axis", -2)
     length = updates.shape[axis]
     steps = numbers(t, length)
@@ -233,14 +232,14 @@ SAMPLING: Mapping[str, Importer] = {
 
 
 def _simple(scale: float) -> Fraction:
-    """The simplest fraction that is this number in f32: of 0.7 as models store it, 10 elements become 7, and not 6."""
+    """A simple fraction equal to the scale in f32: with 0.7 as models store it, 10 elements become 7 and not 6."""
     exact = Fraction(float(scale))
     near = exact.limit_denominator(1 << 12)
     return near if np.float32(near) == np.float32(scale) else exact
 
 
 def _scaled(extent: Size, scale: Fraction) -> Size:
-    """The extent times the scale, floored."""
+    """The extent times the scale, rounded down."""
     if not isinstance(extent, int) and scale.denominator > 1 << 12:
         raise Unsupported(f"an extent of {extent} times {float(scale)}")
     return extent * scale.numerator // scale.denominator
@@ -273,7 +272,7 @@ def _resize(t: Translation, node: Node) -> Expr:
 
 
 def _aspect(node: Node, before: Sequence[Size], wanted: Sequence[Size]) -> list[tuple[Size, float | None]]:
-    """Extents and scales that keep the proportions, where that is asked for."""
+    """The extents and scales of a resize, adjusted if `keep_aspect_ratio_policy` says so."""
     policy = node.text("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
         return [(each, None) for each in wanted]
@@ -296,7 +295,7 @@ def _resized(
     node: Node,
 ) -> Expr:
     antialias = node.flag("antialias") and mode != "nearest"
-    # Cubic ones of known extents are products of matrices, which are faster.
+    # Cubic resizes of known extents become matrix products, which are faster.
     pairs = zip(x.shape, shape, strict=True)
     varies = any(not isinstance(a, int) or not isinstance(b, int) for a, b in pairs if not is_equal(a, b))
     modes = ("nearest", "linear", "cubic") if varies else ("nearest", "linear")
@@ -326,7 +325,7 @@ def _resized(
         if weights is None:
             raise Unsupported(f"mode {mode} with coordinates {coordinates}")
         if mode == "nearest" and weights.any(axis=1).all():
-            # A product would take an infinity or a nan from beside what is taken.
+            # A product would multiply infinities and nans of other elements by 0.
             x = t.b.gather(x, t.b.constant(weights.argmax(axis=1)), axis)
         else:
             x = _applied(t, x, t.b.constant(weights.astype(x.dtype.numpy)), axis)
@@ -334,9 +333,9 @@ def _resized(
 
 
 def _by_size(t: Translation, way: Resampling, x: Expr, axis: int, new: Size, scale: float | None) -> tuple[Expr, Expr]:
-    """What an axis is resampled from, and `[new, from]` weights, which a run computes: its extents are dims.
+    """The operand and the `[new, old]` weights for resampling an axis of symbolic extents; a run computes the weights.
 
-    Without `exclude_outside` it is longer at both ends by what the kernel reaches: outermost elements stand there, too.
+    Without `exclude_outside`, the axis is first extended by the filter's reach, repeating the outermost elements.
     """
     b, old = t.b, x.shape[axis]
     if way.mode not in ("linear", "cubic") or way.coordinates not in (*COORDINATES, "half_pixel_symmetric"):
@@ -365,7 +364,7 @@ def _steps(t: Translation, first: Size, count: Size) -> Expr:
 
 
 def _place(t: Translation, coordinates: str, at: Expr, extents: tuple[Expr, Expr, Expr]) -> Expr:
-    """As `places`, of extents that a run finds: before, after, and their ratio."""
+    """As `places`, for extents as expressions: before, after, and their ratio."""
     b, (before, after, ratio) = t.b, extents
     if coordinates == "asymmetric":
         return b.divide(at, ratio)
@@ -397,7 +396,7 @@ def _keys(t: Translation, x: Expr, a: float) -> Expr:
 
 
 def _applied(t: Translation, x: Expr, weights: Expr, axis: int) -> Expr:
-    """The weighted sums along an axis."""
+    """The product with the weights along an axis."""
     order = [*(each for each in range(x.tensor.rank) if each != axis), axis]
     moved = t.b.matmul(t.b.transpose(x, order), t.b.transpose(weights))
     return t.b.transpose(moved, [order.index(each) for each in range(x.tensor.rank)])
@@ -411,7 +410,7 @@ def matrix(
     region: tuple[float, float] | None,
     outside: float,
 ) -> npt.NDArray[np.float64] | None:
-    """`[new, old]` weights; None for ways that are not weighted sums, or are unknown."""
+    """`[new, old]` interpolation weights; None if the mode is unknown or not a weighted sum."""
     ratio = new / old if scale is None else scale
     place = places(way, old, new, ratio, region)
     if place is None:

@@ -1,4 +1,4 @@
-"""Importers of operators that make, ask for, or change shapes, and that put elements elsewhere."""
+"""Importers of operators on shapes, of constants, and of operators that move elements."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _flatten(t: Translation, node: Node) -> Expr:
 
 
 def _axes(node: Node, number: int = 1) -> tuple[int, ...] | None:
-    """Axes that are an operand from version 13 on, and an attribute before."""
+    """The axes: an operand from opset 13 on, an attribute before."""
     if node.has(number):
         return node.known(number)
     return node.integers("axes")
@@ -71,7 +71,7 @@ def _squeeze(t: Translation, node: Node) -> Expr:
     axes = _axes(node)
     if axes is not None:
         axes = tuple(axis_of(axis, node.rank) for axis in axes)
-    # Without axes, those of extent 1 go. A dim keeps its axis: the number of axes cannot depend on its value.
+    # Without axes, those of extent 1 are removed; not those of dims, as the rank cannot depend on a dim's value.
     return t.b.squeeze(node.first, axes)
 
 
@@ -91,7 +91,7 @@ def _transpose(t: Translation, node: Node) -> Expr:
 
 
 def _expand(t: Translation, node: Node) -> Expr:
-    """Extents of 1 on either side give way to those of the other."""
+    """Broadcasts in both directions: an extent of 1 on either side becomes the other one's."""
     x, wanted = node.first, elements_of(t, node.x(1))
     rank = max(len(wanted), node.rank)
     mine = [*(1,) * (rank - node.rank), *x.shape]
@@ -103,7 +103,7 @@ def _expand(t: Translation, node: Node) -> Expr:
         elif own == 1:
             shape.append(extent_of(t, other))
         else:
-            # It may be 1, which leaves the extent as it is, or that extent.
+            # A computed extent must be 1, or the operand's.
             value = t.b.where(t.b.equal(other, 1), scalar(t, own), other)
             told.append(t.b.extent(value, own, "wanted", least=own))
             shape.append(own)
@@ -145,7 +145,7 @@ def _split(t: Translation, node: Node) -> Sequence[Expr]:
 
 
 def _split_by(t: Translation, x: Expr, parts: list[Size | Expr], axis: int) -> Sequence[Expr]:
-    """The parts of these extents; of computed ones the last is what is left, and must be what was computed."""
+    """Splits into parts of these extents; if some are computed, the last one is the rest, which is checked."""
     extent = x.shape[axis]
     sizes = [t.extent(each, extent) if isinstance(each, Expr) else each for each in parts]
     if any(isinstance(each, Expr) for each in parts):
@@ -185,7 +185,7 @@ def _slice(t: Translation, node: Node) -> Expr:
 
 
 def _told(t: Translation, x: Expr, made: Expr) -> Expr:
-    """The slice of an operand, gathered along the axes whose first place no extent of the two tells."""
+    """The slice, by a gather along axes whose start depends on dims that no extent of operand or result gives."""
     if not isinstance(made, Call) or not isinstance(made.attrs, Slice):
         return made
     plain = PlainDims([*x.shape, *made.shape])
@@ -204,9 +204,10 @@ def _told(t: Translation, x: Expr, made: Expr) -> Expr:
 
 
 def _stop(stop: Size, step: int) -> Size | None:
-    """The stop of a slice; None for those that exporters write for "to the end", beyond what an axis can have.
+    """The stop of a slice; None, for the end, if it is larger than any axis, as exporters write it.
 
-    Backwards any such number stands for the end, as in onnxruntime; forwards one below all places leaves nothing.
+    With a negative step, any such number means the end, as in onnxruntime; with a positive one, a negative stop leaves
+    nothing.
     """
     if not isinstance(stop, int) or abs(stop) < BEYOND:
         return stop
@@ -225,7 +226,7 @@ def _pad(t: Translation, node: Node) -> Expr:
     fill = node.number("value") if node.version < 11 else _fill(t, node)
     cut = [[width if isinstance(width, int) and width < 0 else 0 for width in side] for side in widths]
     if any(map(any, cut)):
-        # What is padded by less than nothing is cut off.
+        # Negative pads remove elements.
         stops = [extent + less for extent, less in zip(x.shape, cut[1], strict=True)]
         x = t.b.slice(x, [-less for less in cut[0]], stops)
         widths = [
@@ -239,7 +240,7 @@ def _pad(t: Translation, node: Node) -> Expr:
 
 
 def _gathered_borders(t: Translation, x: Expr, widths: list[list[Size | Expr]], mode: str) -> Expr:
-    """The operand with borders of its own elements along axes where a run finds a width: those are 0 from then on."""
+    """Pads by gathers along axes with pads that are found during the run; sets these `widths` to 0."""
     for axis, both in enumerate(zip(*widths, strict=True)):
         if not any(isinstance(each, Expr) or run_dims([each]) for each in both):
             continue
@@ -258,9 +259,9 @@ def _gathered_borders(t: Translation, x: Expr, widths: list[list[Size | Expr]], 
 
 
 def _joined_with_borders(t: Translation, x: Expr, widths: list[list[Size | Expr]], fill: float | Expr) -> Expr:
-    """The operand with its borders along axes where two widths that are no numbers stand: those are 0 from then on.
+    """Pads by concatenation along axes whose widths are both symbolic or found during the run; sets them to 0.
 
-    The extents of operand and result do not tell such widths apart. What a run fills in goes along all axes.
+    The extents of operand and result would not determine two symbolic widths. A computed `fill` applies to all axes.
     """
     for axis, (before, after) in enumerate(zip(*widths, strict=True)):
         is_open = not (isinstance(before, int) or isinstance(after, int))
@@ -282,7 +283,7 @@ def _joined_with_borders(t: Translation, x: Expr, widths: list[list[Size | Expr]
 
 
 def _cut(t: Translation, x: Expr, axis: int, widths: Sequence[Size | Expr]) -> tuple[Expr, list[Size]]:
-    """The operand without what widths below zero cut off, and how wide its borders are then."""
+    """Removes the elements that negative widths cut off, and returns the remaining widths too."""
     sizes = [each for each in widths if not isinstance(each, Expr)]
     if len(sizes) == len(widths):
         if all(is_at_most(0, each) for each in sizes):
@@ -348,7 +349,7 @@ def _range(t: Translation, node: Node) -> Expr:
 
 
 def _known_count(t: Translation, node: Node) -> Size | None:
-    """How many numbers there are, where that follows from the shapes."""
+    """The number of elements of a range if it follows from constants and shapes, else None."""
     if isinstance(node.x(2), Constant) and not node.array(2).any():
         raise Unsupported("its step is 0")
     if all(isinstance(node.x(number), Constant) for number in range(3)):
@@ -366,7 +367,7 @@ def _known_count(t: Translation, node: Node) -> Size | None:
 
 
 def _found_count(t: Translation, start: Expr, limit: Expr, step: Expr) -> Size:
-    """How many numbers there are, which a run finds: of those below an extent, that one."""
+    """The number of elements of a range, found during the run; of `range(0, extent)` that extent."""
     ends = [contents(each) for each in (start, step)]
     if [each.item() for each in ends if each is not None] == [0, 1]:
         return t.found(limit) or t.extent(t.b.maximum(limit, 0), None, "count")
@@ -374,7 +375,7 @@ def _found_count(t: Translation, start: Expr, limit: Expr, step: Expr) -> Size:
 
 
 def _count(t: Translation, start: Expr, limit: Expr, step: Expr) -> Expr:
-    """How many numbers there are, which a run finds: -1, which is no extent, where the step is 0."""
+    """The number of elements of a range; -1, which is rejected as an extent, if the step is 0."""
     if start.dtype.is_float:
         ratio = t.b.divide(t.b.cast(t.b.subtract(limit, start), f64), t.b.cast(step, f64))
         found = t.b.cast(t.b.ceil(ratio), i64)
@@ -386,7 +387,7 @@ def _count(t: Translation, start: Expr, limit: Expr, step: Expr) -> Expr:
 
 
 def _count_of_floats(t: Translation, node: Node) -> Size | None:
-    """How many numbers there are between two floats that are made of sizes, a known number apart."""
+    """The number of elements of a range of floats, if its ends are sizes and its step is a constant; else None."""
     whole: list[Size] = []
     for number in range(2):
         found = t.fold.floats.of(node.x(number))
