@@ -1,4 +1,4 @@
-"""Operators that move elements: transpose, slice, pad, concatenate, split, depth to space and back."""
+"""Operators that move or create elements: transpose, slice, broadcast, tile, concat, split, pad, range and one-hot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tirlite.kernels.operators.elementwise import spread
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import Extent, around, as_expr, extents, is_one, is_same, nest, product, seen
 
-SQUARE = 16  # elements of a side of the squares that are transposed together
+SQUARE = 16  # the side of the square blocks of a transpose
 
 
 @factory
@@ -22,7 +22,7 @@ def transpose(X: TensorType, Y: TensorType, *, axes: tuple[int, ...]) -> PrimFun
 
 
 def permuted(name: str, X: TensorType, Y: TensorType, shape: Sequence[Extent], axes: Sequence[int]) -> PrimFunc:
-    """x seen under another shape, with its axes in another order; axes that stay neighbours are one."""
+    """x viewed as `shape`, with its axes permuted; axes that stay adjacent are merged."""
     runs: list[list[int]] = []
     for axis in axes:
         if is_one(shape[axis]):
@@ -44,10 +44,10 @@ def permuted(name: str, X: TensorType, Y: TensorType, shape: Sequence[Extent], a
 
 @contextmanager
 def _in_blocks(b: Builder, box: Sequence[Extent], near: int) -> Iterator[tuple[Var, ...]]:
-    """A block for each element of a box, in squares over its last axis and another one.
+    """Loops over a box in square blocks of its last axis and the axis `near`; `with` gives the indices.
 
-    Neighbours along the last axis lie side by side in the result, those along `near` in the operand: in a square, the
-    cache lines of both are used up while they are there.
+    The result is contiguous along the last axis, the operand along `near`: in a square block, the cache lines of both
+    are used completely while they are in the cache.
     """
     others = [axis for axis in range(len(box) - 1) if axis != near]
     sides = [(box[axis] + SQUARE - 1) // SQUARE for axis in (near, -1)]
@@ -59,14 +59,14 @@ def _in_blocks(b: Builder, box: Sequence[Extent], near: int) -> Iterator[tuple[V
 
 
 def _within(block: Var, extent: Extent) -> tuple[Expr, Expr]:
-    """The first element of a block along an axis, and the one after the last; numbers where there is one block."""
+    """The range of a block along an axis, with constant bounds if there is only one block."""
     if isinstance(extent, int) and extent <= SQUARE:
         return as_expr(0), as_expr(extent)
     return block * SQUARE, Min(block * SQUARE + SQUARE, as_expr(extent))
 
 
 def _before(axis: int, shape: Sequence[Extent]) -> int:
-    """The axis before one, those of extent 1 left out; -1 if there is none."""
+    """The nearest axis before `axis` whose extent is not 1; -1 if there is none."""
     return next((k for k in range(axis - 1, -1, -1) if not is_one(shape[k])), -1)
 
 
@@ -94,13 +94,13 @@ def slice_(
 
 @factory
 def broadcast_to(X: TensorType, Y: TensorType) -> PrimFunc:
-    """x spread over the shape of y, as NumPy does it."""
+    """x broadcast to the shape of y, as in NumPy."""
     return spread("broadcast_to", (X, Y), lambda value: value)
 
 
 @factory
 def tile(X: TensorType, Y: TensorType, *, repeats: tuple[Extent, ...]) -> PrimFunc:
-    """x `repeats` times along each axis."""
+    """x repeated `repeats` times along each axis."""
     source = [each for extent in extents(X) for each in (1, extent)]
     target = [each for pair in zip(repeats, extents(X), strict=True) for each in pair]
     return spread("tile", (X, Y), lambda value: value, shapes=(source, target))
@@ -108,7 +108,7 @@ def tile(X: TensorType, Y: TensorType, *, repeats: tuple[Extent, ...]) -> PrimFu
 
 @factory
 def concat(*types: TensorType, axis: int) -> PrimFunc:
-    """All operands one after the other along an axis, in the last of `types`."""
+    """The operands concatenated along an axis; the last of `types` is the result's."""
     *given, result = types
     b = Builder("concat")
     sources = [b.param(f"x{number}", each) for number, each in enumerate(given)]
@@ -128,7 +128,7 @@ def concat(*types: TensorType, axis: int) -> PrimFunc:
 
 @factory
 def split(X: TensorType, *types: TensorType, axis: int) -> PrimFunc:
-    """The operand cut along an axis into parts of `types`."""
+    """The operand split along an axis into parts of `types`."""
     b = Builder("split")
     x = b.param("x", X)
     results = [b.param(f"y{number}", each, out=True) for number, each in enumerate(types)]
@@ -181,14 +181,14 @@ def pad(
 
 
 def _inside(at: Expr, extent: Expr, mode: str) -> Expr:
-    """The index of the element that stands for the one at `at`: where it is one, itself, as loops are split for."""
+    """The index of the element that pads position `at`; `at` itself inside, by a condition that loops are split at."""
     last = extent - 1
     if mode == "edge":
         beyond: Expr = Min(Max(at, as_expr(0)), last)
     elif mode == "wrap":
         beyond = at % extent
     else:
-        # A mirror at each end: the image has a period of twice the way between them.
+        # With mirrors at both ends, the sequence has twice their distance as its period.
         period = Max(last * 2, as_expr(1))
         folded = at % period
         beyond = Min(folded, period - folded)
@@ -197,7 +197,7 @@ def _inside(at: Expr, extent: Expr, mode: str) -> Expr:
 
 @factory
 def range_(S: TensorType, D: TensorType, Y: TensorType) -> PrimFunc:
-    """y[i] = start + i * delta, as many as y holds."""
+    """y[i] = start + i * delta for all elements of y."""
     (count,) = extents(Y)
 
     @tl.kernel
@@ -210,7 +210,7 @@ def range_(S: TensorType, D: TensorType, Y: TensorType) -> PrimFunc:
 
 @factory
 def one_hot(I: TensorType, V: TensorType, Y: TensorType, *, axis: int = -1) -> PrimFunc:
-    """y[..., k, ...] = values[1] where i[..., ...] is k, else values[0]; `axis` is that of k."""
+    """y[..., k, ...] = values[1] if i[..., ...] == k, else values[0]; `axis` is the axis of k."""
     outer, depth, inner = around(Y, axis)
 
     @tl.kernel

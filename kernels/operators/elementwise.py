@@ -1,6 +1,6 @@
-"""Makes element-wise operators for operands of given types: a loop over the elements, with NumPy's broadcasting.
+"""Makes elementwise kernels for operands of given types: a loop over the elements, with NumPy's broadcasting.
 
-Operands of the shape of the result are read at the index that is written, so that any of them may lend it its bytes.
+Operands of the result's shape are read at the index that is written, so that the result may share memory with one.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents, n
 
 @factory
 def elementwise(name: str, formula: Formula, *types: TensorType, **attrs: object) -> PrimFunc:
-    """`formula` of the elements of operands, with these attributes; the last of `types` is that of the result."""
+    """Applies `formula`, with these attributes, to the operands' elements; the last of `types` is the result's."""
     return spread(name, types, lambda *values: formula(*values, **attrs))
 
 
 @factory
 def cast(x: TensorType, y: TensorType) -> PrimFunc:
-    """The elements of `x` in the type of `y`: integers wrap, floats saturate to integers, to bool is `!= 0`."""
+    """Converts x to the type of y: integers wrap, floats saturate to integers, and bool is `!= 0`."""
     return spread("cast", (x, y), lambda value: value)
 
 
 @factory
 def bitcast(x: TensorType, y: TensorType) -> PrimFunc:
-    """The bits of the elements of `x` as elements of the type of `y`, which has as many."""
+    """The bits of x as elements of the type of y, which has the same width."""
     b = Builder("bitcast")
     given, result = b.param("x0", x), b.param("y", y, out=True)
     bits = b.view("bits", given, TensorType(y.dtype, x.shape))
@@ -39,9 +39,9 @@ def bitcast(x: TensorType, y: TensorType) -> PrimFunc:
 def spread(
     name: str, types: tuple[TensorType, ...], formula: Formula, shapes: Sequence[Sequence[Extent]] | None = None
 ) -> PrimFunc:
-    """A function that gives `formula` of the operands, all of `types` but the last, at each element of the last.
+    """A kernel that applies `formula` to broadcast operands; the last of `types` is the result's.
 
-    Operands and result may be seen under other `shapes` than those of their types.
+    `shapes` may give other shapes as which operands and result are viewed.
     """
     b = Builder(name)
     *given, result = types
@@ -62,17 +62,17 @@ def _index(axes: Sequence[Axis], operand: int, variables: Sequence[Expr]) -> tup
 
 
 def computed_in(dtype: DType) -> DType:
-    """The type in which elements of `dtype` are computed and summed: f32 for those of 16 bits."""
+    """The type in which elements of `dtype` are computed and summed: f32 for 16-bit floats, else `dtype`."""
     return f32 if dtype.is_float and dtype.bits == 16 else dtype
 
 
 def widened(value: Expr) -> Expr:
-    """An element as it is computed."""
+    """An element converted to the type that it is computed in."""
     return value.astype(computed_in(value.dtype))
 
 
 def converted(value: Expr, dtype: DType) -> Expr:
-    """A value in another type, as `cast` has it."""
+    """A value converted to another type, as by `cast`."""
     if dtype.is_bool and not value.dtype.is_bool:
         return NE(value, number(0, value))
     return value if value.dtype == dtype else Cast(dtype, value)

@@ -1,6 +1,6 @@
-"""Gathers elements by index, and scatters into copies, by replacing elements or combining them.
+"""Gathers elements by index, and scatters updates into a copy, by replacing elements or combining them.
 
-Negative indices count from the end; one that points outside stops the kernel. Updates take effect in their order.
+Negative indices count from the end; an index out of range raises an error. Updates are applied in order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tirlite.kernels.operators.shapes import Extent, around, as_expr, elements, 
 
 @factory
 def gather(X: TensorType, I: TensorType, Y: TensorType, *, axis: int) -> PrimFunc:
-    """y = numpy.take(x, i, axis): the axes of i stand in the place of the axis."""
+    """y = numpy.take(x, i, axis): the axes of i replace the axis."""
     outer, length, inner = around(X, axis)
     count = elements(I)
 
@@ -39,7 +39,7 @@ def gather(X: TensorType, I: TensorType, Y: TensorType, *, axis: int) -> PrimFun
 
 @factory
 def gather_elements(X: TensorType, I: TensorType, Y: TensorType, *, axis: int) -> PrimFunc:
-    """y[..., k, ...] = x[..., i[..., k, ...], ...]: an index for each element, along an axis."""
+    """y[..., k, ...] = x[..., i[..., k, ...], ...], with one index along `axis` for each element."""
     shape = extents(X)
     axis %= len(shape)
     b = Builder("gather_elements")
@@ -53,7 +53,7 @@ def gather_elements(X: TensorType, I: TensorType, Y: TensorType, *, axis: int) -
 
 @factory
 def gather_nd(X: TensorType, I: TensorType, Y: TensorType, *, batch_dims: int = 0) -> PrimFunc:
-    """y[b, k] = x[b, *i[b, k]]: the last axis of i holds tuples of indices, after `batch_dims` axes that both have."""
+    """y[b, k] = x[b, *i[b, k]]: the last axis of i has index tuples; the first `batch_dims` axes are shared."""
     shape, (*outer, depth) = extents(X), extents(I)
     batches, rest = shape[:batch_dims], product(shape[batch_dims + depth :])
     count = product(outer[batch_dims:])
@@ -70,7 +70,7 @@ def gather_nd(X: TensorType, I: TensorType, Y: TensorType, *, batch_dims: int = 
 
 
 def check_inside(b: Builder, inner: Sequence[Extent], outer: Sequence[Extent], axis: int) -> None:
-    """Stops the kernel where a box reaches beyond another one along an axis but this, if that may be."""
+    """Asserts that `inner` is at most as large as `outer` along all axes but `axis`, unless that is proved."""
     for other, (extent, limit) in enumerate(zip(inner, outer, strict=True)):
         if other != axis and not is_at_most(extent, limit):
             message = f"axis {other} of the indices has {{}} elements, and there are {{}}"
@@ -78,12 +78,12 @@ def check_inside(b: Builder, inner: Sequence[Extent], outer: Sequence[Extent], a
 
 
 def pointed(b: Builder, numbers: Sequence[Expr], shape: Sequence[Extent]) -> list[Expr]:
-    """A tuple of indices into the first axes of a shape, counted from the front."""
+    """An index tuple into the first axes of a shape, checked and counted from the front."""
     return [checked(b, number, shape[level]) for level, number in enumerate(numbers)]
 
 
 def checked(b: Builder, number: Expr, extent: Extent) -> Expr:
-    """An index counted from the front, once it is found to exist along an axis of this extent."""
+    """An index counted from the front, after an assertion that it is in range for this extent."""
     index = b.let("index", number.astype(i64))
     message = "index {} does not exist along an axis of {}"
     b.add(Assert(And(index >= 0 - extent, index < extent), message, (index, as_expr(extent))))
@@ -97,7 +97,7 @@ JOINS = {"add": Add, "mul": Mul, "max": Max, "min": Min}
 def scatter_elements(
     X: TensorType, I: TensorType, U: TensorType, Y: TensorType, *, axis: int, reduction: str = "none"
 ) -> PrimFunc:
-    """y = x, but y[..., i[..., k, ...], ...] = u[..., k, ...]; `reduction` is "none", "add", "mul", "max" or "min"."""
+    """y = x with y[..., i[..., k, ...], ...] = u[..., k, ...]; `reduction` is "none", "add", "mul", "max" or "min"."""
     shape = extents(X)
     axis %= len(shape)
     b = Builder("scatter_elements")
@@ -112,7 +112,7 @@ def scatter_elements(
 
 @factory
 def scatter_nd(X: TensorType, I: TensorType, U: TensorType, Y: TensorType, *, reduction: str = "none") -> PrimFunc:
-    """y = x, but y[*i[k]] = u[k], where the last axis of i holds tuples of indices; see `scatter_elements`."""
+    """y = x with y[*i[k]] = u[k], where the last axis of i has index tuples; see `scatter_elements`."""
     shape, (*outer, depth) = extents(X), extents(I)
     rest, count = product(shape[depth:]), product(outer)
     b = Builder("scatter_nd")

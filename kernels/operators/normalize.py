@@ -1,4 +1,4 @@
-"""Normalizations: of rows to mean 0 and variance 1, by what is known of channels, by neighbouring channels; softmax."""
+"""Normalizations: batch, instance, layer and local response normalization, and softmax."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def batch_norm(
     *,
     epsilon: float = 1e-5,
 ) -> PrimFunc:
-    """y = (x - mean) * scale / sqrt(variance + epsilon) + bias, with one of each for every channel, axis 1 of x.
+    """y = (x - mean) * scale / sqrt(variance + epsilon) + bias, with one of each per channel, axis 1 of x.
 
-    Without a variance it is (x - mean) * scale + bias.
+    Without a variance y = (x - mean) * scale + bias.
     """
     kind = computed_in(X.dtype)
     batches, channels, *rest = extents(X)
@@ -68,7 +68,7 @@ def squared_distance(value, mean):
 
 @factory
 def instance_norm(X: TensorType, S: TensorType, B: TensorType, Y: TensorType, *, epsilon: float = 1e-5) -> PrimFunc:
-    """Each channel of each batch brought to mean 0 and variance 1, times its scale, plus its bias."""
+    """Each channel of each batch item normalized to mean 0 and variance 1, times its scale, plus its bias."""
     kind = computed_in(X.dtype)
     batches, channels, *rest = extents(X)
     places = product(rest)
@@ -91,7 +91,7 @@ def instance_norm(X: TensorType, S: TensorType, B: TensorType, Y: TensorType, *,
 def layer_norm(
     X: TensorType, S: TensorType, B: TensorType | None, Y: TensorType, *, axis: int = -1, epsilon: float = 1e-5
 ) -> PrimFunc:
-    """The axes from `axis` on brought to mean 0 and variance 1 together, times scale, plus bias, which broadcast."""
+    """The axes from `axis` on normalized together to mean 0 and variance 1, times scale, plus bias, which broadcast."""
     kind = computed_in(X.dtype)
     shape = extents(X)
     axis %= len(shape)
@@ -121,7 +121,7 @@ def layer_norm(
 def lrn(
     X: TensorType, Y: TensorType, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
 ) -> PrimFunc:
-    """y = x / (bias + alpha / size * s) ** beta, where s sums the squares of `size` channels around that of x."""
+    """y = x / (bias + alpha / size * s) ** beta, where s sums the squares of `size` neighbouring channels."""
     kind = computed_in(X.dtype)
     batches, channels, *rest = extents(X)
     places = product(rest)
@@ -129,7 +129,7 @@ def lrn(
 
     @tl.inline
     def power(value):
-        if tl.static(beta == 0.75):  # the usual one, by roots
+        if tl.static(beta == 0.75):  # the usual value: roots are faster than a power
             return tl.sqrt(value) * tl.sqrt(tl.sqrt(value))
         else:
             return tl.pow(value, beta)
@@ -153,7 +153,7 @@ def lrn(
 
 @factory
 def softmax(X: TensorType, Y: TensorType, *, axis: int = -1) -> PrimFunc:
-    """y = exp(x) / sum of exp(x) along an axis. The greatest x is taken off first, so that exp does not overflow."""
+    """y = exp(x) / sum of exp(x) along an axis; the maximum is subtracted first, so that exp does not overflow."""
     return _softmax("softmax", X, Y, axis)
 
 

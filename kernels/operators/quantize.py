@@ -1,4 +1,4 @@
-"""Between floats and small integers: quantized and dequantized tensors, and sums of products of 8-bit integers."""
+"""Quantization, dequantization and requantization, and products and convolutions of 8-bit integers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def quantize_linear(
 ) -> PrimFunc:
     """y = x / scale rounded to nearest even, plus a zero point, saturated.
 
-    Scale and zero point are one number each, or one for each index along an axis of x.
+    Scale and zero point are scalars, or have one number per index of an axis of x.
     """
     return _along("quantize_linear", X, S, Z, Y, axis, partial(quantized, dtype=dtype))
 
@@ -33,19 +33,19 @@ def quantize_linear(
 def dequantize_linear(
     X: TensorType, S: TensorType, Z: TensorType | None, Y: TensorType, *, dtype: DType, axis: int = 1
 ) -> PrimFunc:
-    """y = (x - zero point) * scale, where both are as for `quantize_linear`."""
+    """y = (x - zero point) * scale, with scale and zero point as in `quantize_linear`."""
     return _along("dequantize_linear", X, S, Z, Y, axis, partial(dequantized, dtype=f32))
 
 
 @factory
 def requantize(T: TensorType, F: TensorType, Z: TensorType, Y: TensorType, *, dtype: DType) -> PrimFunc:
-    """y = total * factor rounded to nearest even, plus a zero point, saturated; factors spread over the totals."""
+    """y = total * factor rounded to nearest even, plus a zero point, saturated; factors broadcast."""
     return spread("requantize", (T, F, Z, Y), partial(requantized, dtype=dtype))
 
 
 @factory
 def add_dequantized(X: TensorType, A: TensorType, S: TensorType, Z: TensorType, Y: TensorType) -> PrimFunc:
-    """y = x + (a - zero point) * scale, where a is of small integers."""
+    """y = x + (a - zero point) * scale, where a is quantized."""
     return spread("add_dequantized", (X, A, S, Z, Y), with_dequantized)
 
 
@@ -71,9 +71,9 @@ def _along(
 
 @factory
 def matmul_integer(A: TensorType, B: TensorType, ZA: TensorType, ZB: TensorType, Y: TensorType) -> PrimFunc:
-    """y = (a - zero point of a) @ (b - zero point of b) of 8-bit integers, in i32, broadcast as `matmul`.
+    """y = (a - zero point of a) @ (b - zero point of b) of 8-bit integers, in i32, broadcast as in `matmul`.
 
-    A zero point is one number; that of a may be one for each row, that of b one for each column.
+    Zero points are scalars, or have one number per row of a or column of b.
     """
     form = Product.of(A, B, Y)
     (batches, n, terms, m), count_a, count_b = form.shape, form.count_a, form.count_b
@@ -113,7 +113,7 @@ def conv_integer(
     groups: int = 1,
     **moves: Unpack[Moves],
 ) -> PrimFunc:
-    """The convolution of (x - its zero point) with (w - its zero point, one number or one for each output), in i32."""
+    """The convolution of x and w minus their zero points, in i32; that of w is a scalar or one number per output."""
     outputs, taps, count, zeros = extents(W)[0], product(extents(W)[1:]), elements(X), elements(ZW)
     kinds = TensorType(i32, X.shape), TensorType(i32, W.shape)
     convolve = conv(*kinds, None, Y, groups=groups, **moves)

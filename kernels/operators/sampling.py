@@ -1,10 +1,8 @@
-"""Sampling between elements: at the places of a grid, in the bins of regions, and in resized images.
+"""Sampling between elements: grid sampling, ROI align and resizing, with coordinates as in ONNX.
 
-Resized to other extents, each element is taken from the nearest one, or from its neighbours along each axis. Of images,
-whose last axis changes beside another one, the lines are mixed first, which goes by vectors; where elements lie along
-the last axis, and their weights, is worked out once for all lines. An element that is the nearest one of a whole number
-of neighbours is stored there so many times. Where an element of the result lies along an axis of the operand is told by
-one of ONNX's coordinate modes.
+A resize takes the nearest element, or interpolates between neighbours along each axis. If the last axis and another one
+are resized, the other axes are interpolated first, for a whole line, which vectorizes; the indices and weights along
+the last axis are computed once for all lines. A nearest resize by an integer factor repeats elements.
 """
 
 from __future__ import annotations
@@ -24,10 +22,10 @@ from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import Extent, extents, nest, product
 
-REACH = {"nearest": 1, "linear": 2, "cubic": 4}  # elements along an axis that one of the result is made of
-KEYS = -0.75  # the constant of the kernel of cubic convolution
-# Elements that places of a grid are made of, found before they are taken from each channel: this many, with how much of
-# each, stay in a cache. Workers have some places each.
+REACH = {"nearest": 1, "linear": 2, "cubic": 4}  # elements per axis that a result element is interpolated from
+KEYS = -0.75  # the coefficient of cubic convolution
+# The indices and weights of several grid places are computed before all channels are sampled there: `_FOUND` of them
+# fit in a cache. Workers get at least `_FEWEST` places, in about `_PIECES` pieces.
 _FOUND, _FEWEST, _PIECES = 2048, 64, 4
 
 
@@ -41,9 +39,9 @@ def grid_sample(
     padding: str = "zeros",
     align_corners: bool = False,
 ) -> PrimFunc:
-    """y[n, c, place] = x[n, c] at g[n, place], whose numbers go from -1 to 1 along each axis, the last axis first.
+    """y[n, c, place] = x[n, c] at g[n, place], with coordinates from -1 to 1 along each axis, the last axis first.
 
-    Outside of x there are "zeros", its "border", or its "reflection". With `align_corners` -1 and 1 are the middles of
+    Outside of x there are "zeros", its "border", or its "reflection". With `align_corners`, -1 and 1 are the centres of
     the outermost elements, else their edges.
     """
     (batches, channels, *inputs), places = extents(X), product(extents(Y)[2:])
@@ -69,7 +67,7 @@ def grid_sample(
                 for q in range(count):
                     total = kind(0)
                     for tap in range(taps):
-                        # In bounds as it is: this says so where nobody can tell what an array holds.
+                        # Always in bounds; the clamp proves it, as nothing is known about an array's contents.
                         index = min(max(ats[tap, q], 0), tl.static(product(inputs)) - 1)
                         total += factors[tap, q] * kind(images[n, c, index]) if factors[tap, q] != 0 else 0
                     results[n, c, first + q] = y.dtype(total)
@@ -78,13 +76,13 @@ def grid_sample(
 
 
 def _together(places: Extent, taps: int) -> int:
-    """How many places are found before elements are taken there."""
+    """The number of places whose indices and weights are computed together."""
     most = max(1, _FOUND // taps)
     return min(most, max(_FEWEST, -(-places // _PIECES))) if isinstance(places, int) else most
 
 
 def _locator(find: Inline, kind: DType, inputs: list[Extent], reach: int) -> Inline:
-    """`locate(factors, ats, q, points, n, place)`: the elements that a place is made of, and how much of each."""
+    """`locate(factors, ats, q, points, n, place)`: the weights and indices of the elements that a place is made of."""
     axes, taps = len(inputs), reach ** len(inputs)
 
     @tl.inline
@@ -108,7 +106,7 @@ def _locator(find: Inline, kind: DType, inputs: list[Extent], reach: int) -> Inl
 
 
 def _finder(kind: DType, inputs: list[Extent], mode: str, padding: str, align_corners: bool) -> Inline:
-    """`find(weights, near, k, x)`: the elements along axis k near x, -1 for those that are zeros, and their weights."""
+    """`find(weights, near, k, x)`: the indices along axis k near x, -1 for padding zeros, and their weights."""
     reach = REACH[mode]
 
     @tl.inline
@@ -166,9 +164,9 @@ def roi_align(
     half_pixel: bool = True,
     greatest: bool = False,
 ) -> PrimFunc:
-    """y[r, c] = x[b[r], c] in the region r[r], from (left, top) to (right, bottom) in units of 1 / scale, by bins.
+    """y[r, c] = x[b[r], c] in the bins of region r, (left, top, right, bottom) in units of 1 / scale.
 
-    A bin is the mean of `ratio` samples along each axis, or as many as it has elements; or the `greatest` of them.
+    A bin is the mean, or with `greatest` the maximum, of `ratio` samples along each axis, or (0) one per element.
     """
     (_, channels, height, width), (regions, _, rows, columns) = extents(X), extents(Y)
     kind = computed_in(X.dtype)
@@ -213,7 +211,7 @@ def roi_align(
 
 
 def _sampler(kind: DType, height: Extent, width: Extent, greatest: bool) -> Inline:
-    """`sample(x, image, c, at_y, at_x)`: the four elements around a place, weighed by nearness; 0 far outside."""
+    """`sample(x, image, c, at_y, at_x)`: bilinear interpolation, or the greatest weighted element; 0 far outside."""
 
     @tl.inline
     def part(x, image, c, v, h, wv, wh):
@@ -240,9 +238,9 @@ def _sampler(kind: DType, height: Extent, width: Extent, greatest: bool) -> Inli
     return sample
 
 
-# What an index of the result takes from along an axis: indices of the operand, with weights where there are several.
+# For an index of the result along an axis: the operand's indices, with weights if there are several.
 _Ways: TypeAlias = "list[tuple[Expr, Expr | None]]"
-# Of lines this many times as long as those of the result most elements would be mixed in vain.
+# Lines of the operand that are more than this many times longer than the result's would mostly be interpolated in vain.
 _LONG = 4
 
 
@@ -259,8 +257,7 @@ def resize(
 ) -> PrimFunc:
     """x at the extents of y; `mode` is "nearest", with a `rounding`, "linear", or "cubic" with Keys' coefficient.
 
-    `scales` are the extents of y over those of x as they were given; None takes them from the extents. Places outside
-    of x count as at its edge.
+    `scales` are the factors as given, or None to compute them from the extents. Coordinates outside of x are clamped.
     """
     b = Builder("resize")
     x, y = b.param("x", X), b.param("y", Y, out=True)
@@ -288,7 +285,7 @@ def resize(
 
 
 def _times(before: Extent, after: Extent, scale: float | None, coordinates: str, rounding: str) -> int | None:
-    """How many neighbours of the result take each element along an axis, where these are as many of each; else None."""
+    """The factor by which a nearest resize repeats each element along an axis; None if it is not uniform."""
     if _stays(before, after, scale):
         return 1
     if not (isinstance(before, int) and isinstance(after, int) and before) or after % before:
@@ -300,7 +297,7 @@ def _times(before: Extent, after: Extent, scale: float | None, coordinates: str,
 
 
 def _repeated(b: Builder, x: Buffer, y: Buffer, times: list[int]) -> None:
-    """Each element this many times along each axis."""
+    """Repeats each element this many times along each axis."""
     with nest(b, [extent for each in zip(x.shape, times, strict=True) for extent in each]) as indices:
         found, steps = indices[::2], indices[1::2]
         places = tuple(at * count + step for at, count, step in zip(found, times, steps, strict=True))
@@ -308,7 +305,7 @@ def _repeated(b: Builder, x: Buffer, y: Buffer, times: list[int]) -> None:
 
 
 def _gathered(b: Builder, x: Buffer, y: Buffer, ways: Callable[[int, Expr], _Ways]) -> None:
-    """Each element from the nearest one; where those along the last axis lie is worked out once."""
+    """Copies the nearest elements; their indices along the last axis are computed once."""
     width, columns = x.shape[-1], y.shape[-1]
     places = b.alloc("places", TensorType(i64, (columns,)))
     with b.for_("column", 0, columns) as column:
@@ -320,7 +317,7 @@ def _gathered(b: Builder, x: Buffer, y: Buffer, ways: Callable[[int, Expr], _Way
 
 
 def _by_lines(b: Builder, x: Buffer, y: Buffer, ways: Callable[[int, Expr], _Ways], kind: DType, count: int) -> None:
-    """Each line out of one that is mixed from those of x; `count` elements are neighbours along the last axis."""
+    """Interpolates a line over all other axes, then along the last one, where `count` neighbours contribute."""
     width, columns = x.shape[-1], y.shape[-1]
     tables = [
         (b.alloc(f"places{k}", TensorType(i64, (columns,))), b.alloc(f"weights{k}", TensorType(kind, (columns,))))
@@ -337,7 +334,7 @@ def _by_lines(b: Builder, x: Buffer, y: Buffer, ways: Callable[[int, Expr], _Way
         with b.for_("column", 0, width) as column:
             b.store(line, (column,), _mixed(x, [*others, [(column, None)]], kind))
         with b.for_("column", 0, columns) as column:
-            # In bounds as they are, which is seen of what is read from memory where it is clamped.
+            # Always in bounds; the clamp proves it for indices that are read from memory.
             found = [
                 line[Min(Max(places[column], as_expr(0)), width - 1)] * weights[column] for places, weights in tables
             ]
@@ -345,12 +342,12 @@ def _by_lines(b: Builder, x: Buffer, y: Buffer, ways: Callable[[int, Expr], _Way
 
 
 def _stays(before: Extent, after: Extent, scale: float | None) -> bool:
-    """Whether indices along an axis are those of the operand."""
+    """Whether an axis is not resized."""
     return before is after or (isinstance(before, int) and before == after and scale in (None, 1.0))
 
 
 def _mixed(x: Buffer, ways: list[_Ways], kind: DType) -> Expr:
-    """The sum of the elements at all corners, each with its weight."""
+    """The weighted sum of the elements for all combinations of the axes' indices."""
     total: Expr | None = None
     for corner in itertools.product(*ways):
         term = x[tuple(at for at, _ in corner)].astype(kind)
@@ -373,7 +370,7 @@ def _ways(
     rounding: str,
     cubic: float,
 ) -> _Ways:
-    """The indices along an axis of the operand that an index of the result takes from, and their weights."""
+    """The operand's indices and weights for an index of the result along an axis."""
     if _stays(before, after, scale):
         return [(index, None)]
     place = b.let("place", _place(index, before, after, scale, coordinates))
@@ -384,7 +381,7 @@ def _ways(
     if mode == "cubic":
         return _four(b, place, last, cubic)
     inside = b.let("inside", Min(Max(place, as_expr(0.0)), Cast(f64, last)))
-    # In bounds as it is; said in integers it is seen to be.
+    # Always in bounds; the clamp of the integers proves it.
     low = b.let("low", Min(Max(Cast(i64, Call(f64, Op.FLOOR, (inside,))), as_expr(0)), last))
     high = b.let("high", Min(low + 1, last))
     share = b.let("share", inside - Cast(f64, low))
@@ -392,7 +389,7 @@ def _ways(
 
 
 def _four(b: Builder, place: Expr, last: Expr, a: float) -> _Ways:
-    """The elements around a place, with the weights of Keys' convolution: two that are near, two that are far."""
+    """The four elements around a place, with the weights of Keys' cubic convolution."""
     low = b.let("low", Cast(i64, Call(f64, Op.FLOOR, (place,))))
     share = b.let("share", place - Cast(f64, low))
     found: list[tuple[Expr, Expr | None]] = []
@@ -406,13 +403,13 @@ def _four(b: Builder, place: Expr, last: Expr, a: float) -> _Ways:
 
 
 def _place(index: Expr, before: Extent, after: Extent, scale: float | None, coordinates: str) -> Expr:
-    """Where an index of the result lies in the operand, as f64."""
+    """The operand's coordinate of an index of the result, as f64."""
     at, old, new = (Cast(f64, as_expr(each)) for each in (index, before, after))
     ratio = new / old if scale is None else as_expr(float(scale))
     if coordinates == "asymmetric":
         return at / ratio
     if coordinates == "align_corners":
-        # The corners are those before the extent was cut to a whole number.
+        # By the extent before it was rounded down to an integer.
         whole = new if scale is None else old * ratio
         return at * (old - 1) / Max(whole - 1, as_expr(1.0))
     half = (at + 0.5) / ratio - 0.5

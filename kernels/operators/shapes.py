@@ -1,6 +1,6 @@
-"""Finds the axes that a kernel must keep separate: adjacent axes that behave alike become one.
+"""Merges adjacent axes that a kernel need not distinguish, and builds loop nests over the remaining ones.
 
-Makes the loops over them too, for kernels whose rank varies, which a Builder makes.
+The loops are for kernels of any rank, which are made by a Builder.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Extent: TypeAlias = "int | Expr"
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis of the result, and which of the operands have it; the others are the same all along it."""
+    """An axis of the result, and which operands have it; the others are broadcast along it."""
 
     extent: Extent
     present: tuple[bool, ...]
 
 
 def extents(tensor: TensorType | Buffer) -> tuple[Extent, ...]:
-    """The shape of a tensor; constants as integers."""
+    """The shape of a tensor, with constant extents as ints."""
     return tuple(each.value if isinstance(each, IntImm) else each for each in tensor.shape)
 
 
@@ -47,7 +47,7 @@ def elements(tensor: TensorType) -> Extent:
 
 
 def around(tensor: TensorType, axis: int) -> tuple[Extent, Extent, Extent]:
-    """The number of elements before, along and after an axis: the shape as which a row-major tensor is seen there."""
+    """The tensor's shape viewed as three axes: the elements before, along and after `axis`."""
     shape = extents(tensor)
     axis %= len(shape)
     return product(shape[:axis]), shape[axis], product(shape[axis + 1 :])
@@ -70,10 +70,10 @@ def is_at_most(a: Extent, b: Extent) -> bool:
 
 
 def broadcast(shapes: Sequence[Sequence[Extent]], target: Sequence[Extent]) -> tuple[Axis, ...]:
-    """The axes of a box over which operands of `shapes` are spread as NumPy does it.
+    """The merged axes of `target`, to which operands of `shapes` broadcast as in NumPy.
 
-    Axes of extent 1 are left out, neighbours along which the same operands change are joined. A symbolic extent stands
-    for the extent of the target, whatever it is called.
+    Axes of extent 1 are dropped; adjacent axes along which the same operands are broadcast are merged. Any symbolic
+    extent of an operand is taken to equal the target's.
     """
     padded = [(*(1 for _ in range(len(target) - len(shape))), *shape) for shape in shapes]
     axes: list[Axis] = []
@@ -95,14 +95,14 @@ def as_expr(extent: Extent) -> Expr:
 
 @contextmanager
 def nest(b: Builder, box: Sequence[Extent], *, serial: bool = False) -> Iterator[tuple[Var, ...]]:
-    """A block for each element of a box; `with` gives its indices. The loops are parallel, or `serial`."""
+    """A loop nest over a box, parallel unless `serial`; `with` gives the indices."""
     kind = b.for_ if serial else b.parallel
     with ExitStack() as loops:
         yield tuple(loops.enter_context(kind(f"i{level}", 0, extent)) for level, extent in enumerate(box))
 
 
 def seen(b: Builder, buffer: Buffer, shape: Sequence[Extent]) -> Buffer:
-    """The elements of a buffer under another shape; itself if that is its own."""
+    """A view of a buffer under another shape; the buffer itself if it already has that shape."""
     own = [extent.value if isinstance(extent, IntImm) else extent for extent in buffer.shape]
     if len(own) == len(shape) and all(map(is_same, own, shape)):
         return buffer
@@ -110,9 +110,9 @@ def seen(b: Builder, buffer: Buffer, shape: Sequence[Extent]) -> Buffer:
 
 
 def numbered(steps: Sequence[tuple[Extent, Extent, Extent]], *, covers: bool) -> Inline:
-    """`index(t)`: the sum of `t // inner % extent * stride` over steps of these three.
+    """`index(t)`: the sum of `t // inner % extent * stride` over the steps (inner, extent, stride).
 
-    With `covers`, t is below the inner times the extent of the first step.
+    With `covers`, t is below inner * extent of the first step, so that its `%` is omitted.
     """
 
     @tl.inline
@@ -130,7 +130,7 @@ def numbered(steps: Sequence[tuple[Extent, Extent, Extent]], *, covers: bool) ->
 
 
 def to_operand(axes: Sequence[Axis], side: int) -> Inline:
-    """From the number of an element in the box of all axes to that in the box of those that an operand has."""
+    """Maps an element's linear index over all axes to its linear index in the operand `side`."""
     steps = []
     for number, axis in enumerate(axes):
         if axis.present[side]:
@@ -141,7 +141,7 @@ def to_operand(axes: Sequence[Axis], side: int) -> Inline:
 
 
 def from_part(axes: Sequence[Axis], chosen: Sequence[bool]) -> Inline:
-    """From the number of an element in the box of the chosen axes to that in the box of all, at 0 in the others."""
+    """Maps a linear index over the chosen axes to the linear index over all axes, with 0 along the others."""
     steps = []
     for number, axis in enumerate(axes):
         if chosen[number]:
