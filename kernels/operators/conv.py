@@ -87,10 +87,9 @@ def _window(X: TensorType, W: TensorType, Y: TensorType, **moves: Unpack[Moves])
     return Window.of(*(extents(each)[2:] for each in (X, Y, W)), **moves)
 
 
-# Of fewer places what windows of a single element see is copied together first, if they leave out what lies between:
-# 14 x 14 to 28 x 28 took 0.68 to 1.05 of the time, 0.84 in the middle, but 40 x 40 of few channels up to 1.5. From as
-# many places as a quarter on copies have no more than so many elements: they would make networks larger, ResNet-50 by
-# 401,408 bytes for 0.98 of the time.
+# Strided 1 x 1 convolutions of fewer places than `_PICKED` first copy the elements that they read: 14 x 14 to 28 x 28
+# took 0.68 to 1.05 of the time, 0.84 in the middle, but 40 x 40 of few channels up to 1.5. From a quarter of that on,
+# copies have at most `_COPIED` elements: larger ones would grow ResNet-50 by 401,408 bytes, for 0.98 of the time.
 _PICKED, _COPIED = 1024, 1 << 17
 
 
@@ -234,10 +233,10 @@ _MOST_PHASES = 16
 
 
 class Axis(NamedTuple):
-    """Some places of the result along an axis, the taps that count there, and where elements lie under these.
+    """Some places of the result along an axis, the taps that contribute there, and the elements that these read.
 
-    The q-th place is `first + every * q`, the t-th tap `tap + tap_every * t`. Under it lies the element at
-    `(stride * q + offset + dilation * t) / by`, if that is whole and inside.
+    The q-th place is `first + every * q`, the t-th tap `tap + tap_every * t`. The tap reads the element at
+    `(stride * q + offset + dilation * t) / by`, if that is an integer and in range.
     """
 
     inputs: Extent

@@ -127,7 +127,7 @@ def _line(rows: Extent, columns: Extent, aside: Extent) -> Extent:
 def pays(window: Window, channels: Extent, outputs: Extent) -> bool:
     """Whether this is faster than panels with a copy of the elements under each tap, made once for all outputs."""
     if isinstance(channels, int) and channels == 1:
-        # What lies further apart than vectors pick is moved element by element, anew for each share of the outputs.
+        # At strides too large for gathering vectors, elements are copied one by one, for each share of the outputs.
         taps, is_apart = product(window.size), window.strides[-1] > _MOST_APART
         are_many = isinstance(taps, int) and taps >= _MANY_TAPS and isinstance(outputs, int) and outputs > _OUTPUTS
         return not (is_apart and are_many)

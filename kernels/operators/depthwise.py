@@ -13,23 +13,23 @@ from tirlite.ir import DType
 from tirlite.kernels.operators.shapes import Extent
 from tirlite.kernels.operators.window import Window
 
-_SHORT = 8  # columns that are computed together where rows have no more, else twice as many
-_HELD = 64  # elements of a row that registers hold, at most
-_WHOLE = 10  # rows of a plane that go together
-_ROWS = 8  # of a higher one, at most
+_SHORT = 8  # columns that are computed together if rows have no more, else twice as many
+_HELD = 64  # the most elements of a row that registers hold
+_WHOLE = 10  # the most rows of a plane that are computed together as a whole
+_ROWS = 8  # the most rows of a band of a higher plane
 _LEAST = 3  # fewer rows share too little
-_WRITTEN_OUT = 512  # products that are written out, at most
-# Weights of more taps do not stay in registers. LLVM would load those of two loops before both, and spill them. So
+_WRITTEN_OUT = 512  # the most products that are unrolled
+# Weights of more taps do not stay in registers. LLVM would load those of two loops before both, and spill them, so
 # there is one loop, whose last columns overlap those before.
 _FEW_TAPS = 25
-_MOST_APART = 4  # elements between columns that vectors pick out of a row
-_BLOCKS = 16  # vectors of several rows each that registers hold the sums of, at most
+_MOST_APART = 4  # the greatest column stride at which vectors gather from a row
+_BLOCKS = 16  # the most vectors of sums, of several rows each, that registers hold
 
 
 def goes_by_registers(window: Window, taken: Extent, outputs: Extent, *, permutes: bool = False) -> bool:
-    """Whether each channel of the result is a sum over one of the image, in planes of known extents that fit.
+    """Whether it is a 2D depthwise convolution of known extents whose rows fit in registers.
 
-    Of long rows without steps taps are loaded in less time, but where the processor `permutes` lanes.
+    Long rows with stride 1 load taps from memory faster, unless the processor `permutes` lanes.
     """
     extents = (taken, outputs, *window.inputs, *window.places, *window.size, *window.before)
     if (taken, outputs, len(window.size)) != (1, 1, 2) or not all(isinstance(each, int) for each in extents):
@@ -52,7 +52,7 @@ def _together(rows: int) -> int:
 
 
 def _held(window: Window, lanes: int) -> int:
-    """The elements of a row under so many columns of results: a power of two."""
+    """The elements of a row that `lanes` columns of results read, rounded up to a power of two."""
     needed = (lanes - 1) * window.strides[-1] + (window.size[-1] - 1) * window.dilations[-1] + 1
     return 1 << (needed - 1).bit_length()
 
@@ -171,7 +171,7 @@ def _taking(window: Window, kind: DType, high: int, lanes: int) -> tuple[Inline,
 
 
 def _adding(window: Window, kind: DType, high: int) -> Inline:
-    """`add(totals, value, w, g, d, p, v)`: the products of a tap in the d-th row under so many rows of results."""
+    """`add(totals, value, w, g, d, p, v)` adds the products of column tap p in input row d to `high` result rows."""
     down, row_step, row_gap = window.size[0], window.strides[0], window.dilations[0]
     under = range((high - 1) * row_step + (down - 1) * row_gap + 1)
     found = [[(k, divmod(d - k * row_step, row_gap)) for k in range(high)] for d in under]

@@ -111,11 +111,11 @@ def product(
     whole, rest = divmod(columns, size)
 
     def multiplied(panel: Inline, count: int, width: int) -> Inline:
-        """The columns, as many of each, of this many panels."""
+        """Multiplies `count` panels, `width` columns of each."""
 
         @tl.inline
         def store_of(y, u, i, j, total, c):
-            # Indices are written out: behind the name of a column, schedules see no rows of a tile.
+            # The index is not bound to a name: schedules would not recognize the tile's rows behind one.
             value = total * alpha if tl.static(alpha != 1) else total
             if tl.static(C is None):
                 y[0, i, panel(u) * size + j] = y.dtype(value)

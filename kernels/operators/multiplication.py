@@ -29,7 +29,7 @@ def multiplication(
     sum.
     """
     n, m = shape[1], shape[3]
-    # The one row of a transpose, or the one column of a matrix, is seen as it lies, so that terms are neighbours.
+    # A single row of a transpose, or a single column, is viewed as a row, so that its terms are contiguous.
     left = _column_major if trans_a and not is_one(n) else _row_major
     has_one = is_one(m) and not is_part
     right = _column_major if trans_b or has_one else _row_major

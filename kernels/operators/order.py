@@ -89,10 +89,10 @@ def _extreme(name: str, X: TensorType, Y: TensorType, axis: int, last: bool, com
 
 @factory
 def topk(X: TensorType, V: TensorType, I: TensorType, *, axis: int = -1, largest: bool = True) -> PrimFunc:
-    """The first elements along an axis in order, and their indices, as many as the results hold; equals by index.
+    """The greatest or least elements along an axis, sorted, and their indices; equal ones by index.
 
-    The last of those found so far stands in front of a heap, and gives way to what comes before it. Those that are left
-    are taken off in the end, the last one first.
+    A heap holds the best elements so far, the worst at its root, which better ones replace. At the end they are popped
+    from the heap, the worst first.
     """
     outer, length, inner = around(X, axis)
     count = around(V, axis)[1]

@@ -61,7 +61,7 @@ def by_lines(window: Window, kind: DType, least: float, planes: Extent, join: In
 
 
 def _joining(window: Window, kind: DType, least: float, width: Extent, join: Inline) -> Inline:
-    """`fill(held, k, x, t, i, start)`: line k of what lies under row i, joined, from the column `start` on."""
+    """`fill(held, k, x, t, i, start)` fills line k with the joined input rows of result row i, from `start` on."""
     rows, lines, inputs = product(window.size[:-1]), product(window.inputs[:-1]), window.inputs[-1]
     row, axes = row_under(window), len(window.size) - 2
     are_few = isinstance(rows, int) and rows <= FEW and isinstance(lines, int) and lines > 0
@@ -69,7 +69,7 @@ def _joining(window: Window, kind: DType, least: float, width: Extent, join: Inl
 
     @tl.inline
     def under(x, t, i, r, column):
-        """What lies under row r of the window; one in the padding is read as the first, and not taken: no branch."""
+        """An element in row r of the window; in the padding, line 0 is read and discarded, to avoid a branch."""
         line = min(row(i, r, tl.static(axes)), lines - 1)
         return tl.select(line >= 0, kind(x[t, max(line, 0), column]), kind(least))
 

@@ -107,10 +107,10 @@ def pays(taken: int, outputs: int, places: tuple[Extent, Extent]) -> bool:
     """Whether this is faster than the direct convolution."""
     if 0 in (taken, outputs, *places):
         return False
-    # What is not known is even.
+    # Take unknown extents as even.
     rows, columns = (place if isinstance(place, int) else 2 for place in places)
     tiles, down = Tiles.of(places, taken), -(-rows // 2)
-    # Halves for two workers are no reason against it.
+    # Do not reject it because of the cost of halves for two workers.
     cost = min(tiles.cost(down, taken), (tiles if tiles.lines else Tiles(down, tiles.columns)).cost(down, taken))
     tile = cost * TERMS * taken * outputs + _READ * taken + _MADE * outputs
     return down * -(-columns // 2) * tile < _LEAST_GAIN * 9 * taken * outputs * rows * columns

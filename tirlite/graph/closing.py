@@ -18,9 +18,11 @@ from tirlite.sizes.poly import atom_of
 
 @record(eq=False)
 class Closed:
-    """A body over parameters alone, and the values from outside that those behind the given ones stand for.
+    """A body over parameters only, closed over outside values, which become further parameters.
 
-    `extents` are the dims that extents which a run finds outside are inside, `room` are further sizes, said inside.
+    outside: the values of the further parameters.
+    extents: maps run-time extents of outside to the dims that replace them inside.
+    room: further sizes, in terms of these dims.
     """
 
     params: tuple[Var, ...]
@@ -30,7 +32,7 @@ class Closed:
     room: tuple[Size, ...] = ()
 
     def untold(self) -> tuple[Size, ...]:
-        """The dims that the body or its room mentions, and that no parameter binds."""
+        """The dims in the body or in `room` that no parameter binds."""
         told = {dim for param in self.params for size in param.sizes for dim in atom_of(size, Dim)}
         inside = operands_first(self.body)
         told |= {dim for expr in inside if isinstance(expr, Call | If) for dim in expr.tells}
@@ -39,7 +41,7 @@ class Closed:
         return tuple(dim + 0 for dim in dims if dim not in told and not isinstance(dim, RunDim))
 
     def outer(self, extent: Size) -> Size:
-        """The size outside of an extent inside."""
+        """The outside size of an extent inside."""
         back = {dim: as_size(outer) for outer, inner in self.extents.items() for dim in atom_of(inner, Dim)}
         return substitute(extent, back)
 
@@ -47,14 +49,14 @@ class Closed:
 def closed_over(
     params: Sequence[Var], results: Sequence[Expr], room: Sequence[Size], stops: Callable[[Expr], bool]
 ) -> Closed:
-    """The results as a body over these parameters. What does not depend on them, and cannot fail, stays outside."""
+    """The results as a body over these parameters. Expressions that do not depend on them and cannot fail stay out."""
     return _Closing(params, results, room, depending(params, results, stops)).closed(results)
 
 
 def depending(params: Sequence[Var], results: Sequence[Expr], stops: Callable[[Expr], bool]) -> set[Expr]:
-    """The parameters, and all parts of the results that depend on one of them or on what may fail.
+    """The parameters, and all parts of the results that depend on one of them or on an expression that may fail.
 
-    Beside what `stops` tells these are extents that have to be at least something.
+    These are the expressions for which `stops` is true, and run-time extents with a minimum.
     """
     order = operands_first(Tuple(tuple(results)))
     dims = run_dims(with_limits([size for expr in order for size in expr.sizes]))
@@ -66,12 +68,12 @@ def depending(params: Sequence[Var], results: Sequence[Expr], stops: Callable[[E
 
 
 def closed_part(results: Sequence[Expr], inside: Collection[Expr], bound: Mapping[Var, Expr]) -> Closed:
-    """The results as a body of the expressions `inside`; `bound` are the values of variables of Lets."""
+    """The results as a body of the expressions `inside`; `bound` has the values of Lets' variables."""
     return _Closing((), results, (), inside, bound).closed(results)
 
 
 class _Closing:
-    """Extents that a run finds outside are dims inside, bound by the operands. Constants stay inside."""
+    """Replaces run-time extents of outside by dims, which the operands bind. Constants stay inside."""
 
     def __init__(
         self,

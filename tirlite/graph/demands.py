@@ -19,7 +19,8 @@ from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Composite, Quotient, as_size, atom_of, inside_out, of_terms, terms_of
 from tirlite.sizes.residues import residues_where_0
 
-# What is put in place of atoms has none of these in it, but functions of them may turn into one another.
+# The most rounds of substitution. A solution does not contain the atom that it replaces, but functions of atoms may
+# turn into one another.
 _ROUNDS = 8
 
 
@@ -255,7 +256,7 @@ class Demands:
                 self._put(other, parts, asked_by, span)
 
     def _solution(self, a: Size, b: Size) -> dict[Atom, Size]:
-        """Atoms with the sizes that they must be for the two to be equal; empty where none are found."""
+        """The atoms to replace, with their sizes, so that the two are equal; empty if no solution is found."""
         pair = (*atom_of(a, Dim), *atom_of(b, Dim))
         if len(pair) == 2:
             return _joined(*sorted(pair, key=self._place))
@@ -267,7 +268,7 @@ class Demands:
         return self._dims.get(dim.name, -1)
 
     def _by_a_dim(self, difference: Size) -> dict[Atom, Size]:
-        """Of several dims that can, the last one gives way: to what is never below zero, if one of them can to that."""
+        """Replaces the last of the dims that can be solved for, preferring one whose solution is never negative."""
         known = sorted((dim for dim in dims_of(difference) if dim.name in self._dims), key=self._place)
         found = [solution for dim in known[::-1] if (solution := _first_solved(difference, [dim]))]
         sums = (each for each in found if all(is_at_most(0, size) for size in each.values()))

@@ -20,7 +20,7 @@ _Pair: TypeAlias = "tuple[FunctionNode, FunctionNode]"
 
 
 class _Line(NamedTuple):
-    """What one expression is: its kind, its data, the numbers of its operands, its type and its device."""
+    """One expression for comparison: its kind, its data, its operands' numbers, its type and its device."""
 
     kind: str
     data: object

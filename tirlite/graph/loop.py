@@ -33,14 +33,14 @@ class LoopSteps(GraphMessage):
 
 @record(eq=False, repr=False)
 class LoopFunction(FunctionNode):
-    """A step: of its number, a limit, whether to go on, `carried` values, and others that stay as they are.
+    """The step of a loop. Parameters: the step number, a limit, the condition, `carried` values, and invariant values.
 
-    The body is a tuple: whether to go on, the carried values behind the step, and results of the step. A call runs it
-    from the number given on, while that is below the limit and the last step said so. It gives the number that it came
-    to, the carried values, and for each result those of all steps, along a new first axis with room for `most`.
+    The body is a tuple: the next condition, the next carried values, and the step's results. A call repeats the step
+    from the given number on, while that is below the limit and the condition is true. It returns the number after the
+    last step, the carried values, and each result of all steps along a new first axis of extent `most`.
 
-    A loop that `changes` extents tells the types of all that stands `behind` it, with dims of their own for these; the
-    dims of its parameters are bound by each step anew.
+    A loop that `changes` extents has the types of its carried values and results in `behind`, with dims of their own
+    for these extents; each step binds the dims of its parameters anew.
     """
 
     carried: int = field(default=0, kw_only=True)
@@ -49,12 +49,12 @@ class LoopFunction(FunctionNode):
 
     @property
     def changes(self) -> bool:
-        """Whether steps find extents of what is carried, or of their results."""
+        """Whether extents of carried values or of results are found during the run."""
         return bool(self.behind)
 
     @property
     def result(self) -> Type:
-        """The type of what a call gives."""
+        """The type of a call's result."""
         if self.behind:
             return TupleType((TensorType((), i64), *self.behind))
         _, *others = self.parts
@@ -63,12 +63,12 @@ class LoopFunction(FunctionNode):
 
     @property
     def parts(self) -> tuple[TensorType, ...]:
-        """The types of what a step gives."""
+        """The types of a step's results: the condition, the carried values, and further results."""
         return tensors(self.body.type)
 
     @property
     def step(self) -> FunctionNode:
-        """One step, as a function like any other."""
+        """One step as an ordinary function."""
         return FunctionNode(f"{self.name}_step", self.params, self.body, span=self.span)
 
 

@@ -25,7 +25,7 @@ _FIRST, _LARGER = 64, (80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512,
 _INDEXED = ("gather", "gather_elements", "scatter_elements")
 _MOVERS = ("reshape", "assume", "transpose", "broadcast_to", "slice", "tile", "concat", "cast", "identity", "split")
 
-# What an extent is that a run takes from an input, if it may be so much: the axes that have it are not empty.
+# The value of extents that a run reads from an input, if they may be that large, so that their axes are not empty.
 _EXTENT = 4
 _OF_FIRST = ("gather", "gather_elements", "gather_nd", "pad", "reduce_max", "reduce_min", "topk", "sort_rows")
 

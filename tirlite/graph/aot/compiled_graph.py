@@ -238,7 +238,7 @@ class CompiledGraph:
 
     @property
     def demands(self) -> tuple[Demand, ...]:
-        """What operators ask of extents beyond what is proved of them; a call in which one does not hold is refused."""
+        """The conditions on extents that are not proved; a call that violates one is rejected."""
         return self.function.demands
 
     @property

@@ -70,7 +70,7 @@ def tensors_to_keep(made: Program) -> Iterator[Expr]:
 
 
 def check_kept(made: Program, keep: Iterable[Expr]) -> frozenset[Expr]:
-    """What to keep, as a set. Raises GraphError for what cannot be kept."""
+    """The resolved expressions to keep. Raises GraphError if one cannot be kept."""
     wanted = [made.resolved(expr) for expr in keep]
     if wanted:
         possible = frozenset(tensors_to_keep(made))

@@ -56,10 +56,10 @@ class _Rewriting:
     def __init__(self, made: Program) -> None:
         self.made = made
         self.instead: dict[Expr, Expr] = {}
-        self.scaled: dict[Expr, tuple[Expr, Array]] = {}  # of a product its sums, and what they are times
-        self.added: dict[Expr, tuple[Call, ...]] = {}  # what is computed in the place of a step
-        self.raw: dict[Expr, Expr] = {}  # of sums in i32 the same as they are computed, which may be floats
-        self.with_bias: dict[Expr, Callable[[Call, Array], Expr | None]] = {}  # what adds to sums that one step uses
+        self.scaled: dict[Expr, tuple[Expr, Array]] = {}  # for a product, its integer sums and their scale
+        self.added: dict[Expr, tuple[Call, ...]] = {}  # the calls that replace a step
+        self.raw: dict[Expr, Expr] = {}  # for sums in i32, the sums as computed, which may be exact floats
+        self.with_bias: dict[Expr, Callable[[Call, Array], Expr | None]] = {}  # adds a bias to sums with a single user
         self.users = Counter(made.resolved(arg) for step in made.steps() if isinstance(step, Call) for arg in step.args)
         self.places = {step: place for place, step in enumerate(made.steps())}
         self._new: list[Call] = []

@@ -39,12 +39,14 @@ from tirlite.sizes.poly import inside_out
 
 @record
 class Lowered:
-    """A function of the IR, the constants behind its inputs, and the tensors that it keeps.
+    """A lowered graph function.
 
-    The parameters of `func` are the inputs, the constants, the outputs, those that tensors between operators are
-    copied to, and one for each of `extents`: the extents of outputs that the run finds, which have room for the most.
-    `grouping` says which calls one function computes, `layouts` of each constant that was laid out its layout and what
-    it was made of.
+    func: the IR function. Its parameters are the inputs, the constants, the outputs, the kept tensors, and one per
+        entry of `extents`.
+    constants, kept: the parameters of constants and of tensors that are kept.
+    extents: the extents of outputs that are found during the run; these outputs have room for the maximum.
+    grouping: which calls are fused into one function.
+    layouts: the layout and the source of each packed constant.
     """
 
     func: PrimFunc
@@ -57,11 +59,11 @@ class Lowered:
 
 @public
 def lower(function: FunctionNode, *, keep: Iterable[Expr] = (), fuse: bool = False, winograd: bool = False) -> Lowered:
-    """The function as one of the IR, valid for all values of its dims. Raises GraphError.
+    """Lowers a function to an IR function that is valid for all values of its dims. Raises GraphError.
 
-    Each tensor of `keep` becomes an output besides: it is copied when it is computed, and its storage stays what it is.
-    With `fuse`, operators that go by elements are computed by the function of the one before them, and constant weights
-    are transposed once; with `winograd`, convolutions by fewer products where that pays, too.
+    keep: tensors that become further outputs, by a copy when they are computed.
+    fuse: fuse elementwise operators into the one before them, and pack constant weights.
+    winograd: compute 3 x 3 convolutions by Winograd's algorithm where that pays.
     """
     layouts = permitted(winograd=winograd) if fuse or winograd else {}
     return lower_program(program(function), keep, fuse=fuse, layouts=layouts)
@@ -199,14 +201,14 @@ class _Lowering:
         return row
 
     def _is_ready(self, source: Expr) -> bool:
-        """Whether a value is there before the first step."""
+        """Whether a value is available before the first step."""
         return isinstance(source, Var | Constant) or source in self.folded
 
     def _measure(self, dim: RunDim, body: list[Stmt]) -> None:
-        """Binds an extent that the run finds to its value, after a check that there is room for it."""
+        """Binds an extent that is found during the run to its value, after checking its limits."""
         value = Scalar(self.names.fresh(f"{dim.name}_found"), i64)
         body.append(LetStmt(value, Load(self._home(dim.source)[0], ()).astype(i64), span=dim.source.span))
-        # What nothing bounds stands in attributes alone here, as what has such an extent has no storage to plan.
+        # An extent without a bound only occurs in attributes here, since its tensors' storage could not be planned.
         most = ADDRESSABLE if dim.most is None else dim.most
         least, greatest = (expr_of(size, self.variables) for size in (dim.least, most))
         for text, low, high in wanted(dim.least, most):
@@ -216,7 +218,7 @@ class _Lowering:
             test = above if high is None else below if low is None else both
             told = f"the extent {dim.name} was found to be {{}}, and must be {text}"
             body.append(Assert(test, told, (value, *limits.values()), span=dim.source.span))
-        # What was just checked, said so that it is known of the variable.
+        # The clamp repeats what was just checked, so that analyses know the variable's range.
         self.variables[dim] = Scalar(self.names.fresh(dim.name), i64)
         body.append(LetStmt(self.variables[dim], Max(least, Min(value, greatest)), span=dim.source.span))
 

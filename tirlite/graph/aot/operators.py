@@ -240,7 +240,7 @@ _COMMUTE = ("add", "multiply")
 
 @record(eq=False)
 class GroupSteps:
-    """The steps behind the first call, the operands from outside, and a key that is equal for equal steps."""
+    """The steps after a group's first call, the operands from outside, and a key that is equal for equal steps."""
 
     steps: tuple[FusedStep, ...]
     operands: tuple[Operand, ...]
@@ -249,7 +249,7 @@ class GroupSteps:
 
 
 def steps_of(group: Group, made: Program) -> GroupSteps:
-    """The steps of a group. An operand from outside counts once for all steps that use it with the same axes."""
+    """The steps of a group. An outside operand is passed once for all steps that use it with the same axes."""
     values: dict[Expr, int] = {call: number for number, call in enumerate(group.calls)}
     places: dict[tuple[object, ...], int] = {}
     operands: list[Operand] = []

@@ -151,7 +151,7 @@ class Renewal:
 def _seen_as(arg: Expr, pairs: Sequence[tuple[Size, Size]], name: str, span: Span | None) -> Expr:
     """An operand seen with extents that must equal its own; a run in which they differ stops."""
     for first, second in pairs:
-        # What is known before a run stays, and of what is, a dim by itself.
+        # Keep the extent that is known before the run; if both are, the one that is a plain dim.
         stays = bool(run_dims([second])) or (bool(atom_of(first, Dim)) and not run_dims([first]))
         old, new = (second, first) if stays else (first, second)
         if isinstance(arg.type, TensorType) and old in arg.shape:
@@ -234,24 +234,24 @@ class CallBuilder:
         return Call(function, args, name=name or self._name, span=span, device=self._device)
 
     def constant(self, value: npt.ArrayLike, dtype: DType | None = None, name: str = "") -> Constant:
-        """A tensor that is known. The array is taken as it is now; for bfloat16 give the uint16 of its bits.
+        """A tensor with the array's current elements; for bfloat16 give their bits as uint16.
 
         Without `dtype` it has the array's element type; a Python number becomes an i64, an f64 or a bool.
         """
         return self._constant(value, dtype, name, self._here())
 
     def tuple(self, *fields: Operand) -> Tuple:
-        """Several values as one."""
+        """Several values as a tuple."""
         span = self._here()
         return Tuple(self._operands(fields, span), span=span, device=self._device)
 
     def item(self, value: Expr, index: int) -> TupleGetItem:
-        """One of the values of a tuple; fields count from 0."""
+        """One field of a tuple, counted from 0."""
         return TupleGetItem(value, index, span=self._here(), device=self._device)
 
     @contextmanager
     def on(self, device: int) -> Iterator[None]:
-        """In the block, whatever is made is put on this device, a DLPack device type."""
+        """Puts all values built in the block on this device, a DLPack device type."""
         before, self._device = self._device, device
         try:
             yield
@@ -260,7 +260,7 @@ class CallBuilder:
 
     @contextmanager
     def at(self, span: Span | None, name: str = "") -> Iterator[None]:
-        """In the block, whatever is made has this place and this name: for those that read graphs from files."""
+        """Gives all values built in the block this span and name, for importers."""
         before = self._span, self._name
         self._span, self._name = span, name
         try:
@@ -269,7 +269,7 @@ class CallBuilder:
             self._span, self._name = before
 
     def _asking(self, what: str) -> str:
-        """What asks something of extents, with the name that is set."""
+        """The name of the operator that makes a demand, for messages, with the name of the value if one is set."""
         return f"{self._name} = {what}" if self._name else what
 
     def _here(self) -> Span | None:
@@ -308,7 +308,7 @@ class CallBuilder:
 
 
 def _array(value: object, dtype: DType | None) -> Array:
-    """The elements as they are stored: a number as the bits of the bfloat16 next to it, where that is the type."""
+    """The elements as stored: for bfloat16, a Python number becomes the bits of the nearest bfloat16."""
     if dtype is not None and dtype.code is TypeCode.BFLOAT and isinstance(value, bool | int | float):
         return bfloat_bits(np.asarray(value, np.float32))
     return np.asarray(value, None if dtype is None else dtype.stored)
@@ -344,7 +344,7 @@ def operator(
     overwrites: bool = False,
     onnx: Spelling | None = None,
 ) -> Callable[[F], F]:
-    """Makes a method the operator of its name, which it calls; `most` operands are as many as `least` if not given."""
+    """Declares an operator named like the decorated method, which calls it; `most` defaults to `least`."""
     made = Lowering(lowering) if isinstance(lowering, str) else lowering
     is_elementwise = made is not None and made.formula is not None and made.aligned is None
 

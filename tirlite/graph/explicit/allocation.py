@@ -52,7 +52,7 @@ def explicit_allocation(function: FunctionNode) -> Executable:
 
 
 class _Allocation:
-    """One function: the storage of each tensor, and the names of the tensors behind each expression."""
+    """Translates one function: chooses the storage of each tensor, and names the tensors of each expression."""
 
     def __init__(self, function: FunctionNode, routines: Mapping[FunctionNode, Routine]) -> None:
         self.made = program(function)

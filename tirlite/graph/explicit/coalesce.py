@@ -77,7 +77,7 @@ class _Coalescing:
         self.plan = plan
         self.taken = {step.name for step in walk(routine.body) if isinstance(step, AllocStorage)}
         self.numbers = count()
-        # For each scope its memories, in each the pools of the plan, with a storage that lies there.
+        # For each scope and memory, the pools of the plan, each with one of its storages.
         self.pools: dict[Scope, dict[str, dict[str, StorageUse]]] = {}
         for name, storage in storages(routine).items():
             if storage.size is not None:

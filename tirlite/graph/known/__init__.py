@@ -1,1 +1,1 @@
-"""What was found out of networks before, kept in front of the cache of code: a later process need not do it again."""
+"""Caches of imported models and lowered graphs, in front of the cache of code, for later processes."""

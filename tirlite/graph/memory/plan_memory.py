@@ -187,7 +187,7 @@ class MemoryPlan:
 
     @property
     def problem(self) -> Problem:
-        """What was planned: a request for each tensor, with the time over which it is needed."""
+        """The planned problem: a request for each tensor, with its lifetime."""
         return self.plan.problem
 
     def __str__(self) -> str:
@@ -217,7 +217,7 @@ def plan_memory(function: FunctionNode, match_range: int = MATCH_RANGE) -> Memor
 
 
 def _check_devices(function: FunctionNode, values: Values) -> None:
-    """Counts the tensors behind each expression, so that one with two counts twice."""
+    """Raises GraphError if only some tensors have a device; an expression with two tensors counts twice."""
     every = [value for group in values.of.values() for value in group]
     bare = next((value for value in every if not value.device), None)
     annotated = sum(1 for value in every if value.device)

@@ -38,10 +38,10 @@ class Value:
 
 @record(frozen=False, eq=False)
 class Values:
-    """The tensors behind each expression, and in which ones the branches of an If leave their results.
+    """The tensors of each expression, and the copies that branches of Ifs make of their results.
 
-    `copied[block]` holds (from, to) for each tensor that is copied when the block, a branch, ends. `views` are calls
-    that stand for the tensors of their operands.
+    `copied[block]` has (from, to) for each tensor that is copied at the end of the block, a branch. `views` are calls
+    that share the tensors of their operands.
     """
 
     of: dict[Expr, tuple[Value, ...]] = field(default_factory=dict)

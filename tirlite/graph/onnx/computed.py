@@ -48,7 +48,7 @@ def scalar(t: Translation, value: Size | Expr) -> Expr:
 
 
 def numbers(t: Translation, count: Size) -> Expr:
-    """The integers from 0 on, so many."""
+    """The integers from 0 to below `count`, as i64."""
     return t.b.range(np.int64(0), np.int64(1), count)
 
 

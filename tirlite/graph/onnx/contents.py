@@ -112,7 +112,7 @@ def taken_from(one: Expr, place: int) -> tuple[Expr, int] | None:
     return None
 
 
-# Floats of a shape, at most; factors are looked for up to this denominator, and tried on so many integers.
+# The most floats that are traced; the largest denominator of a factor; the integers that a factor is checked with.
 _MOST_FLOATS = 64
 _DENOMINATOR = 4096
 _TRIED = 1 << 17

@@ -32,7 +32,7 @@ class Folding:
     """The folded values so far; each is computed once."""
 
     def __init__(self, spent: Spent, demands: Demands) -> None:
-        """What sizes that go through floats demand is noted in `demands`."""
+        """Sizes that are computed through floats add their limits to `demands`."""
         self.floats = FloatSizes()
         self._demands = demands
         self._folded: dict[Expr, Expr] = {}

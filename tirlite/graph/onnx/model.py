@@ -366,7 +366,7 @@ class ModelDims:
         return {raw: name for raw, name in self._identifiers.items() if isinstance(raw, str)}
 
     def _identifier(self, key: object, wanted: str) -> str:
-        """An identifier of its own for each name, or each place: with a number behind it where another has it."""
+        """A unique identifier for each name or place, with a number appended if the wanted one is taken."""
         if key not in self._identifiers:
             self._identifiers[key] = self._names.unique(name_of(wanted))
         return self._identifiers[key]

@@ -52,16 +52,17 @@ def dtype_name(number: int) -> str:
     return _OTHERS.get(number, f"number {number}")
 
 
-_POINT = 23  # bits of f32 behind the point
+_POINT = 23  # the bits of f32's mantissa
 _INFINITE = 0x7F800000  # the bits of infinity
 
 
 @record
 class FloatFormat:
-    """A float of a sign, an exponent and `point` bits behind the point. `top` are the bits of the greatest number.
+    """A float format: a sign, an exponent with `bias`, and a mantissa of `point` bits.
 
-    `nan` are those of not-a-number, None where there is none; a format without infinity has None there. An `unsigned
-    zero` has no negative counterpart: its bits with a sign are not-a-number.
+    top: the bits of the greatest finite number.
+    nan, infinity: the bits of nan and infinity; None if the format has none.
+    unsigned_zero: there is no -0: its bits are nan.
     """
 
     bits: int

@@ -65,13 +65,13 @@ def _form(op: str, version: int, domain: str) -> tuple[int, int, frozenset[str],
 
 @cache
 def _kinds_of_inputs(op: str, version: int) -> tuple[str, ...]:
-    """What the standard calls the type of each input: those that are called alike have the same one."""
+    """The name of each input's type parameter in the standard; inputs with the same name have the same type."""
     schema = _schema(op, version, "")
     return () if schema is None else tuple(each.type_str for each in schema.inputs)
 
 
 def unlike_inputs(node: Node) -> str:
-    """Two inputs whose elements must be of one type, and are of two; empty where there are none."""
+    """A message about two inputs that must have the same element type, but differ; empty if there are none."""
     first: dict[str, tuple[int, object]] = {}
     kinds = _kinds_of_inputs(node.op, node.version) if not node.domain else ()
     for number, (kind, operand) in enumerate(zip(kinds, node.operands, strict=False)):

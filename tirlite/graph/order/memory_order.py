@@ -263,7 +263,7 @@ class _Ordering:
         self.needs: dict[If, Mapping[Expr, None]] = {}
 
     def block(self, block: Block, results: frozenset[Value]) -> Steps[_OrderedBlock]:
-        """`results` are those of the block; they lie elsewhere."""
+        """Orders a block; `results` are its result tensors, whose storage is not part of the block's."""
         proved = True
         for step in block.steps:
             if isinstance(step, If):
@@ -337,7 +337,7 @@ class _Ordering:
                 yield self.made.resolved(operand)
 
     def _needs(self, step: If) -> Iterator[Expr]:
-        """What an If depends on: all that its branches mention, and the extents of its result."""
+        """The expressions that an If depends on: all that its branches use, and the extents of its result."""
         mentioned = [step.condition, *step.sources]
         for block in self.made.branches[step]:
             mentioned.append(block.result)
