@@ -20,30 +20,30 @@ from tirlite.kernels.operators.shapes import Extent, extents
 from tirlite.kernels.operators.window import Window
 
 TERMS = 16
-_MANY_LANES, _LANES, _FEW_LANES = 32, 16, 8  # tiles go together by as many lanes as there are, to the last ones
-_HELD = 3 << 15  # elements of terms and sums that a worker holds, about: 384 KiB of f32 stay in the second cache
-_LAST = 1 << 21  # the same of terms that the last cache holds beside weights, about: of more all are read from memory
-_BLOCKS = 8  # that are summed up together, at most
-# What all blocks read of a term stays in a cache where they follow one another; of more channels, weights do not come
-# fast enough out of order.
+_MANY_LANES, _LANES, _FEW_LANES = 32, 16, 8  # lanes of tiles that are computed together, down to the last ones
+_HELD = 3 << 15  # about the elements of terms and sums of a worker: 384 KiB of f32 stay in the L2 cache
+_LAST = 1 << 21  # about the terms that fit in the last-level cache besides weights
+_BLOCKS = 8  # the most blocks that are summed together
+# If all blocks follow one another for each term, what they read of it stays in a cache; with more channels, weights do
+# not come fast enough in that order.
 _FEW_CHANNELS = 256
 _FETCHED = 6  # products that are computed while a weight is fetched
-# For workers, at least, or two, or groups; where there are others, outputs are spread over this many runs.
+# With at least `_PIECES` pieces, `_PAIR` or groups, workers share the pieces; else the outputs, in `_RUNS` runs.
 _PIECES, _PAIR = 4, 2
 _RUNS = 8
-# What a tile takes beside its products, in products: for a channel that is read, and for one of the result.
+# The transforms of a tile, measured in products: per channel that is read, and per channel of the result.
 _READ, _MADE = 230, 130
 _LEAST_GAIN = 0.9
-_JOINED = 1.05  # what workers wait for each other, where they share each of a few pieces
-_HALVED = 1.1  # what two halves may take longer than one piece of all, which one worker makes and others look at
-_COLUMNS, _ROWS = (31, 15), (2, 3)  # tiles that go together where sizes are not known: fewer of many channels
-_IN_VAIN = 1.2  # what is computed there beside what counts, about
+_JOINED = 1.05  # the relative time if workers share each of a few pieces, and wait for each other
+_HALVED = 1.1  # the relative time up to which two halves are preferred to one shared piece
+_COLUMNS, _ROWS = (31, 15), (2, 3)  # tiles that are computed together with unknown sizes: fewer with many channels
+_IN_VAIN = 1.2  # about the relative time of partly filled tiles there
 
 
 class Tiles(NamedTuple):
-    """Tiles whose terms are held together, in a line: this many rows of this many, with one between two rows.
+    """Tiles whose terms are computed together as one line: `rows` rows of `columns`, with one gap between rows.
 
-    Where sizes are not known, this many lines of one row each, of at most this many, lie one after the other.
+    With unknown sizes, `lines` lines of one row each, of at most `columns` tiles, follow each other.
     """
 
     rows: int
@@ -52,7 +52,7 @@ class Tiles(NamedTuple):
 
     @classmethod
     def of(cls, places: tuple[Extent, Extent], channels: int) -> Tiles:
-        """Of all over results at this many places, those that take the least time for each."""
+        """The tiles that take the least time per result, for results at this many places."""
         rows, columns = (-(-place // 2) if isinstance(place, int) else 0 for place in places)
         if rows and columns:
             heights = {-(-rows // count) for count in range(1, rows + 1)}
@@ -99,7 +99,7 @@ class Tiles(NamedTuple):
 
 
 def _are_enough(pieces: int) -> bool:
-    """Whether each piece goes to one worker as a whole: two are as even as many, and its data stay in one cache."""
+    """Whether workers get whole pieces: two or many balance, and each piece's data stay in one cache."""
     return pieces == _PAIR or pieces >= _PIECES
 
 
@@ -171,7 +171,7 @@ def _sweep(
 
     @tl.inline
     def place(piece):
-        """Of a piece the number of its image or group, its first row and column, and how many columns it has."""
+        """For a piece: the number of its image or group, its first row and column, and its number of columns."""
         row, column = piece // parts % bands * high, piece % parts * most
         wide = max(1, min(most, columns - column)) if tl.static(lines) else columns
         return piece // (bands * parts), row, column, wide
@@ -193,7 +193,7 @@ def _sweep(
 
 
 def _own(groups: int, blocks: int) -> Inline:
-    """`own(t, number)`: the number among all blocks of one of an image's group."""
+    """`own(t, number)`: the number among all blocks of block `number` of plane t's group."""
 
     @tl.inline
     def own(t, number):
@@ -206,7 +206,7 @@ def _own(groups: int, blocks: int) -> Inline:
 
 
 def _starting(tiles: Tiles) -> Inline:
-    """`start(k, wide)`: where row k of tiles begins in a line. The bound says where that is at most."""
+    """`start(k, wide)`: where row k of tiles begins in a line; the clamp states its bounds for the compiler."""
     lines, most = tiles.lines, tiles.columns
 
     @tl.inline

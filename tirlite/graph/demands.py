@@ -59,7 +59,7 @@ class Demand:
 
     @property
     def limit(self) -> tuple[Size, int] | None:
-        """A size, and the number that it must be at least, where it says so: of `n <= 9` these are -n and -9."""
+        """A size and its minimum, if the demand is a bound by a number: of `n <= 9` these are -n and -9; else None."""
         if self.is_most and isinstance(self.left, int):
             return self.right, self.left
         return (-self.left, -self.right) if self.is_most and isinstance(self.right, int) else None
@@ -82,25 +82,26 @@ class Checkpoint:
 
 
 class Demands:
-    """The demands on sizes while one graph is built."""
+    """The demands on sizes while one graph is built, and the substitutions of atoms that follow from them."""
 
     def __init__(self) -> None:
         self._asked: list[Demand] = []
         self._stands: dict[Atom, Size] = {}
         self._dims: dict[str, int] = {}
         self._forgotten = 0
-        # How many branches and bodies of loops, which a call may not run, are being read: facts are none of all calls.
+        # The number of branches and loop bodies being imported. A call may not run these, so bounds demanded inside do
+        # not become facts of dims.
         self.inside = 0
         self.found_equal: list[tuple[Size, Size]] | None = None
 
     @property
     def changes(self) -> tuple[int, int]:
-        """Another one once atoms stand for something else: what was made before may be out of date."""
+        """A version of the substitutions: if it has changed, expressions built before may be out of date."""
         return (len(self._stands), self._forgotten)
 
     @property
     def has_changed(self) -> bool:
-        """Whether anything stands for something else."""
+        """Whether any atom is substituted."""
         return bool(self._stands)
 
     def mark(self) -> Checkpoint:
@@ -111,7 +112,7 @@ class Demands:
         return len(self._asked) > len(mark.asked)
 
     def limits_since(self, mark: Checkpoint) -> dict[Dim, tuple[Demand, int]]:
-        """The dims that since had to be at least a number above 1, with the demand that says most, and the number."""
+        """The dims for which a minimum above 1 was demanded since, with the strictest demand and its minimum."""
         found: dict[Dim, tuple[Demand, int]] = {}
         for each in self._asked[len(mark.asked) :]:
             size, least = each.limit or (0, 0)
@@ -193,9 +194,9 @@ class Demands:
                 self._put(dim, as_size(known), asked_by, span)
 
     def _bounded(self, left: Size, right: Size) -> Iterator[tuple[Dim, Dim]]:
-        """The dim of a parameter that is at least, or at most, a number, and what it is with that for a fact.
+        """The parameters' dims that a bound by a number restricts, and the dims with that bound as a fact.
 
-        That one is at least 1 is none: it would let empty arrays pass.
+        A minimum of 1 is not made a fact, since as such it would let empty arrays pass.
         """
         for dim in (*atom_of(left, Dim), *atom_of(right, Dim)):
             low, high = (size if isinstance(size, int) else None for size in (left, right))
@@ -206,9 +207,9 @@ class Demands:
                 yield dim, made
 
     def settled(self) -> tuple[Demand, ...]:
-        """All that was asked, over the dims that are left; of several least or greatest values of a size the narrowest.
+        """All demands, over the remaining dims; of several bounds on one size only the narrowest.
 
-        Of what is asked of the remainders of one dim, that is left which says the rest as well.
+        Of demands on the remainders of one dim, those that others imply are dropped.
         """
         made: dict[object, Demand] = {}
         for each in self._asked:
@@ -227,11 +228,11 @@ class Demands:
         return replace(demand, is_told=True) if told else replace(demand, left=left, right=right)
 
     def _by_dims(self, size: Size) -> Size:
-        """With the dims that are left in the place of the others; a demand of anything else is to stay one."""
+        """Substitutes dims by the remaining ones, but no other atoms, so that demands on those stay visible."""
         return substitute(size, {dim: self.now(as_size(dim)) for dim in dims_of(size)})
 
     def _put(self, atom: Atom, size: Size, asked_by: object, span: Span | None) -> None:
-        """From now on `size` stands in the place of `atom`, in what others are functions of as well."""
+        """Substitutes `size` for `atom` from now on, also inside the atoms that are already substituted."""
         older = [each for each in self._stands if isinstance(each, Composite) and atom in inside_out(as_size(each))]
         self._stands[atom] = size
         for each in older:
@@ -239,9 +240,9 @@ class Demands:
             self.ask(renamed, self._stands[each], asked_by, span)
 
     def _turn(self, asked_by: object, span: Span | None) -> None:
-        """Tells a sum by its parts where a part was told by the sum: `s = t - p` becomes `t = s + p`.
+        """Turns substitutions by a difference into ones by a sum: `s = t - p` becomes `t = s + p`.
 
-        Sums are never below zero: no maximum with 0 is left, and sizes can be compared.
+        Sums are never negative, so that no maximum with 0 is needed and sizes can be compared.
         """
         for dim in [each for each in self._stands if isinstance(each, Dim)]:
             size = self.now(self._stands[dim])
@@ -276,7 +277,7 @@ class Demands:
 
 
 def _is_fact(atom: Atom, size: Size) -> bool:
-    """Whether a dim is to be itself with another fact."""
+    """Whether a dim is substituted by a dim of the same name, that is by itself with other facts."""
     return isinstance(atom, Dim) and any(dim.name == atom.name for dim in atom_of(size, Dim))
 
 
@@ -329,7 +330,7 @@ def _with_numbers_left(a: Size, b: Size) -> tuple[Size, Size]:
 
 
 def _without_factors(difference: Size) -> Size:
-    """The difference without numbers and positive atoms that are factors of all of it: it is 0 for the same values."""
+    """The difference without numbers and positive atoms that are factors of all terms; it is 0 for the same values."""
     terms = terms_of(difference)
     common = gcd(*terms.values())
     first, *rest = terms
@@ -371,7 +372,7 @@ def _by_facts(difference: Size) -> dict[Atom, Size]:
 
 
 def _with_fact(dim: Dim, size: Size) -> Dim | None:
-    """The dim with the fact that makes it equal to this size; None where that is not one fact."""
+    """The dim with one more fact that makes it equal to this size; None if there is no such fact."""
     terms = terms_of(size)
     if len(terms) != 1:
         return None
@@ -389,13 +390,13 @@ def _with_fact(dim: Dim, size: Size) -> Dim | None:
 
 
 def _dim(name: str, least: int, most: int | None, multiple_of: int) -> Dim | None:
-    """The dim with these facts, if some integer obeys them."""
+    """The dim with these facts; None if no integer satisfies them."""
     low = -(-least // multiple_of) * multiple_of
     return None if most is not None and most < low else Dim(name, least, most, multiple_of)
 
 
 def _by_a_function(difference: Size) -> dict[Atom, Size]:
-    """A quotient, a minimum or another function that is replaced, the innermost ones last."""
+    """Solves for a quotient, a minimum or another function; the innermost ones are tried last."""
     atoms = [atom for atom in inside_out(difference) if isinstance(atom, Composite)]
     return _first_solved(difference, atoms[::-1])
 

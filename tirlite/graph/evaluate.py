@@ -187,7 +187,7 @@ def _defined(call: Call, args: Sequence[Any], binding: Mapping[Dim, int]) -> Val
 def _kernel(
     op: Any, types: tuple[TensorType, ...], attrs: Attrs, bits: object, name: str, span: Span | None
 ) -> Callable[..., Any]:
-    """Of equal attributes `bits` tell those that do not mean the same."""
+    """The kernel of a call, cached. `bits` separates equal attributes with different meaning, such as 0.0 and -0.0."""
     from tirlite.driver import Kernel
     from tirlite.graph.aot.operators import OperatorFunctions
     from tirlite.rewrite.options import Options

@@ -108,11 +108,11 @@ def results_given(function: FunctionNode, outputs: Sequence[str], out: Any) -> d
 
 
 Result: TypeAlias = "Array | tuple[Result, ...]"
-# An array for each parameter, or a tuple of them where that is one.
+# An array per parameter, or a tuple if the parameter is one.
 Argument: TypeAlias = "npt.ArrayLike | tuple[Argument, ...]"
 
 
-# An array for the one result, one for each of several, or some of them by name.
+# The array for a single result, one per result, or some results' arrays by name.
 Out: TypeAlias = "Array | Sequence[Array | None] | Mapping[str, Array] | None"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 FOUND = "the extents of the results are found by the run"
@@ -134,7 +134,7 @@ class CompiledGraph:
         order: Ordered | None = None,
         seconds: float = 0.0,
     ) -> None:
-        """`order` is the one of the operators, if it was chosen; `seconds` is what it took to lower the function."""
+        """`order`: the operators' order, if it was optimized. `seconds`: the time that lowering took."""
         from tirlite.graph.aot.lower import Lowered
 
         demand_function(function)
@@ -189,7 +189,7 @@ class CompiledGraph:
                 if quick is not None:
                     return self._structured(self._cut(quick))
         except TirliteError:
-            pass  # told better below
+            pass  # the slower call below raises a better error
         inputs = self._inputs(arrays, named)
         try:
             if out is None:
@@ -203,8 +203,8 @@ class CompiledGraph:
             rest = iter(() if made is None else leaves_of(made))
             return self._structured([given[name] if name in given else next(rest) for name in names])
         except TirliteError:
-            # Storage is measured, and types are looked at, before `main` looks at its demands: these tell the operator,
-            # and the dims with their values.
+            # `main` checks types and storage before demands, but a violated demand makes the better message: it names
+            # the operator and the dims with their values.
             with boundary:
                 check_demands(self.function, inputs)
             raise
@@ -232,7 +232,7 @@ class CompiledGraph:
         """As a call, but run by the reference interpreter on `ir`."""
         inputs = self._inputs(arrays)
         with boundary:
-            # Before extents are computed: one that is divided by may be 0.
+            # Before extents are computed, since a divisor may be 0.
             check_demands(self.function, inputs)
         return self._structured(self._cut(leaves_of(self.kernel.interpret(*inputs))))
 
