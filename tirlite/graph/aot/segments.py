@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 @record(eq=False)
 class Segment:
-    """A part of a function as a function of its own, whose result is a tuple of values.
+    """A part of a function as a separate function, whose result is a tuple of values.
 
-    `told` are extents of one more operand, without elements, where the others do not tell them all, and `found` the
-    extents that a run finds among them and their limits.
+    told: the shape of a further, empty operand that passes the dims which no other operand's shape has.
+    found: the run-time extents among these, and their limits.
     """
 
     function: FunctionNode
@@ -244,14 +244,14 @@ class InSegments(GraphMessage):
 
 
 class SegmentedGraph(CompiledGraph):
-    """A graph as native code in parts, for extents that a run finds and that nothing bounds.
+    """A graph as native code in parts, for extents that are found during the run and have no bound.
 
-    Called as any other. What has such an extent is planned once the extent is found: each of `parts` has a kernel and
-    a plan of its own, in the order in which they run; those of branches and loops may run any number of times.
+    It is called like any compiled graph. Tensors with such an extent are planned once the extent is known: each of
+    `parts`, in the order in which they run, has its own kernel and plan; those of loops may run repeatedly.
     """
 
     def __init__(self, segments: Segments, compiled: Callable[[FunctionNode], CompiledGraph], again: Again) -> None:
-        """`compiled` makes native code of a function; `again` makes this of its function, for what is pickled."""
+        """`compiled` compiles a function; `again` rebuilds this object from its function, for pickling."""
         self.function = segments.made.function
         self._table = timetable(segments)
         self._kept, self._extents, self._ordered = segments.kept, (), lambda: None
@@ -262,7 +262,7 @@ class SegmentedGraph(CompiledGraph):
 
     @property
     def parts(self) -> tuple[CompiledGraph, ...]:
-        """The parts that are native code, each a graph of its own."""
+        """The parts that are native code, each a compiled graph."""
         return tuple(part for graph in self._graphs.values() for part in graph.parts)
 
     def __call__(self, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
@@ -281,7 +281,7 @@ class SegmentedGraph(CompiledGraph):
         return {**{each: values[each] for each in self._kept}, self.function.body: self._result(values)}
 
     def plans(self, *arrays: Argument, **named: Argument) -> tuple[Plan, ...]:
-        """The plans of all parts that a call with these arrays runs, in order, at the sizes that it finds."""
+        """The plans of all parts that a call with these arrays runs, in order, for the sizes found during the run."""
         found: list[Plan] = []
 
         def run(graph: CompiledGraph, values: Sequence[Any]) -> Result:

@@ -60,14 +60,14 @@ class FreeList:
             self.symbolic.append(token)
 
     def remove(self, token: Token) -> None:
-        """Takes out a storage that is needed again."""
+        """Removes a storage that is needed again."""
         self.constant = [each for each in self.constant if each[2] is not token]
         self.symbolic = [each for each in self.symbolic if each is not token]
 
     def take(self, size: Size, suits: Callable[[Token], bool]) -> Token | None:
-        """A storage for a request, as large as it at least, no longer in the list; None where none fits.
+        """Removes and returns a storage for a request, enlarged to its size if needed; None if none fits.
 
-        Only those that suit are looked at.
+        Only storages for which `suits` is true are considered.
         """
         if self.match_range == 0:
             return None
@@ -122,15 +122,15 @@ class _FreeEntry(NamedTuple):
 
 
 def by_tokens(problem: Problem, match_range: int = MATCH_RANGE) -> Plan:
-    """The plan in which each tensor takes a free storage where it is first written, until after its last use.
+    """The plan in which each tensor takes a free storage when it is first written, until its last use.
 
-    A result is placed before the operands that die there are released, so nothing goes in place. What one branch of an
-    If needs does not live in the other one, where its storage is free for what is gone before it is needed again.
+    A result is placed before its operands are released, so nothing is computed in place. A tensor that only one branch
+    of an If needs does not live in the other: there its storage is free for tensors that die before it is needed again.
     """
     events = [(low, 1, number) for number, each in enumerate(problem.requests) for low, _ in each.live]
     events += [(high, 0, number) for number, each in enumerate(problem.requests) for _, high in each.live]
     free: dict[str, FreeList] = defaultdict(partial(FreeList, match_range))
-    awaited: dict[Token, list[Interval]] = defaultdict(list)  # when what has lain in a storage comes back to it
+    awaited: dict[Token, list[Interval]] = defaultdict(list)  # the later lifetimes of tensors placed in a storage
     taken: dict[int, Token] = {}
     for _, begins, number in sorted(events):
         request = problem.requests[number]

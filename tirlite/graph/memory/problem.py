@@ -28,7 +28,7 @@ from tirlite.sizes import Size
 
 @record(eq=False)
 class Value:
-    """A tensor that needs `size` bytes on a device. A pinned one, a parameter or a constant, keeps them for ever."""
+    """A tensor of `size` bytes on a device. A pinned one, a parameter or a constant, is never freed."""
 
     id: str
     size: Size
@@ -49,7 +49,7 @@ class Values:
     copied: dict[Block, tuple[tuple[Value, Value], ...]] = field(default_factory=dict)
 
     def args(self, call: Call) -> Iterator[Value]:
-        """The tensors that a call reads, once for each time that it mentions them."""
+        """The tensors that a call reads, once per occurrence among its operands."""
         return (value for arg in call.args for value in self.of[arg])
 
     def is_computed(self, step: Expr) -> TypeGuard[Call]:
@@ -58,7 +58,7 @@ class Values:
 
 
 def values_of(made: Program, *, views: bool = False) -> Values:
-    """The tensors of a program; with `views`, calls that only give their operand another shape have none of their own.
+    """The tensors of a program; with `views`, calls that only change the shape share their operand's tensor.
 
     Raises GraphError for a tensor with a negative extent.
     """
@@ -128,12 +128,14 @@ def _new(expr: Expr, name: str, names: UniqueNames, *, pinned: bool) -> tuple[Va
 def memory_problem(
     function: FunctionNode, *, views: bool = False, in_place: bool = False, inner: bool = False
 ) -> Problem:
-    """One request for each tensor of the function, those of functions that it calls apart.
+    """The planning problem of a function: one request per tensor, without those of functions that it calls.
 
-    Parameters and constants are among them, and live for ever. Each device is a pool of its own. With `views`,
-    operators that only change the shape have no tensor of their own. With `in_place`, the result of an element-wise
-    operator or a normalization may take the place of an operand of its shape that dies there. With `inner`, only what
-    lies between operators is counted: neither parameters and constants, nor results.
+    Parameters and constants are included, and live for ever. Each device is a separate pool.
+
+    views: operators that only change the shape share their operand's tensor.
+    in_place: the result of an elementwise operator or a normalization may overwrite an operand of its shape whose last
+        use it is.
+    inner: include only tensors between operators, without parameters, constants and results.
     """
     made = program(function)
     return problem_of(made, values_of(made, views=views), in_place=in_place, inner=inner)
@@ -158,7 +160,7 @@ def _pool(device: int) -> str:
 
 
 def _pairs(made: Program, values: Values, found: Lifetimes) -> Iterator[tuple[str, str]]:
-    """(result, operand) of each call in the place of an operand that dies there."""
+    """(result, operand) for each call that may overwrite an operand, as it is the operand's last use."""
     for step in made.steps():
         if values.is_computed(step):
             for source in lenders(step, values):
@@ -167,7 +169,7 @@ def _pairs(made: Program, values: Values, found: Lifetimes) -> Iterator[tuple[st
 
 
 def lenders(call: Call, values: Values) -> Iterator[Value]:
-    """The tensors that the call reads only at the index at which it writes: in its own shape, without broadcasting."""
+    """The operand tensors that the call may overwrite: read only at the index being written, without broadcasting."""
     if isinstance(call.op, Op) and (call.op.is_elementwise or call.op.overwrites):
         candidates = call.args if call.op.is_elementwise else call.args[:1]
         for value in dict.fromkeys(value for arg in candidates for value in values.of[arg]):
@@ -186,7 +188,7 @@ def _is_alike(arg: Expr, call: Call) -> bool:
 
 @record(eq=False)
 class Lifetimes:
-    """When each tensor lives, as half-open intervals, and at which time each call, If and end of a branch stands.
+    """The lifetimes of tensors, as half-open intervals, and the times of calls, Ifs and ends of branches.
 
     Parameters and constants live from 0 to the end.
     """
@@ -201,7 +203,7 @@ class Lifetimes:
 
 
 def lifetimes(made: Program, values: Values) -> Lifetimes:
-    """When each tensor is needed."""
+    """The lifetimes of a program's tensors."""
     times, end = _times(made)
     walk = _Backward(made, values, times)
     for value in values.of[made.function.body]:
@@ -213,7 +215,7 @@ def lifetimes(made: Program, values: Values) -> Lifetimes:
 
 
 def _times(made: Program) -> tuple[dict[Expr | Block, int], int]:
-    """When each call and each If is reached, when each branch ends, and when the function returns."""
+    """The times of calls, Ifs and ends of branches, and the time at which the function returns."""
     times: dict[Expr | Block, int] = {}
     run(_count(made, made.body, times))
     return times, times[made.body]
@@ -237,7 +239,7 @@ class _Backward:
         self.values = values
         self.times = times
         self.alive: dict[Value, int] = {}
-        self.born_alive: list[dict[Value, None]] = [{}]  # for each open block: what its steps made alive
+        self.born_alive: list[dict[Value, None]] = [{}]  # for each open block, the tensors that became alive in it
         self.found: dict[Value, list[Interval]] = {}
 
     def use(self, value: Value, at: int) -> None:
@@ -246,7 +248,7 @@ class _Backward:
             self.born_alive[-1][value] = None
 
     def write(self, value: Value, at: int) -> None:
-        """The tensor is written here; an unused one lives at this point alone."""
+        """The tensor is written here; an unused one lives only at this time."""
         end = self.alive.pop(value, at + 1)
         self.born_alive[-1].pop(value, None)
         self.found.setdefault(value, []).append((at, end))

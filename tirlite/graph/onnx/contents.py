@@ -32,7 +32,7 @@ _MOST = 4096
 
 
 def contents(expr: Expr) -> Contents | None:
-    """The elements, as an array of sizes, where they are integers that are known for all values of the dims."""
+    """The elements as an array of sizes, if they are integers known for all values of the dims; else None."""
     if isinstance(expr, Constant) and expr.dtype.is_integer and expr.value.size <= _MOST:
         return boxed(expr.value.tolist(), expr.value.shape)
     if isinstance(expr, Call) and isinstance(expr.attrs, Sizes):

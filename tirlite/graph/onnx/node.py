@@ -17,13 +17,12 @@ from tirlite.ir import DType
 from tirlite.record import record
 from tirlite.sizes import Size
 
-# What Python and NumPy raise where operands and attributes contradict each other: importers take them to fit, as those
-# of an exporter do.
+# The errors of Python and NumPy if operands and attributes contradict each other; importers do not check that first.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
 def reason_of(error: BaseException) -> str:
-    """The first line of its message, or its class."""
+    """The first line of an error's message, or its class."""
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
@@ -40,10 +39,10 @@ class Subgraph:
 
 @record(eq=False)
 class Node:
-    """A node: its operator, the version of the operators that the model asks for, operands and attributes.
+    """A node: its operator, the opset version, operands and attributes.
 
-    An operand that is left out is None. Tensors among the attributes are constants. `asked` is which operands, by
-    number, and attributes, by name, were looked at.
+    An omitted operand is None. Tensors among the attributes are constants. `asked` has the numbers of the operands and
+    the names of the attributes that were read.
     """
 
     op: str
@@ -68,24 +67,24 @@ class Node:
         ]
 
     def kind(self, number: int) -> NarrowType | None:
-        """The type of an operand's elements, where that is a narrow one."""
+        """The narrow type of an operand's elements, or None if it is not narrow."""
         return self.kinds[number] if number < len(self.kinds) else None
 
     def has(self, number: int) -> bool:
-        """Whether this operand is there."""
+        """Whether this operand is not omitted."""
         return self.maybe(number) is not None
 
     def wants(self, number: int) -> bool:
-        """Whether this result has a name."""
+        """Whether this result is used: it has a name."""
         return number < len(self.outputs) and bool(self.outputs[number])
 
     def maybe(self, number: int) -> Expr | None:
-        """An operand that may be left out."""
+        """An operand, or None if it is omitted."""
         self.asked.add(number)
         return self.operands[number] if number < len(self.operands) else None
 
     def x(self, number: int) -> Expr:
-        """An operand. Raises Unsupported where it is left out."""
+        """An operand. Raises Unsupported if it is omitted."""
         found = self.maybe(number)
         if found is None:
             raise Unsupported(f"input {number} is left out")
@@ -144,7 +143,7 @@ class Node:
         return found
 
     def sizes(self, number: int) -> tuple[Size, ...]:
-        """The elements of an operand that holds integers, over the dims of the model; of one number, that one."""
+        """The elements of an integer operand as sizes over the model's dims; a scalar gives one."""
         found = contents(self.x(number))
         if found is None:
             raise Unsupported(f"input {number} is computed from data, and must be known from the shapes")
@@ -166,7 +165,7 @@ class Node:
         return wide(found)
 
     def maybe_array(self, number: int) -> Array | None:
-        """As `array`; None where the operand is left out."""
+        """As `array`; None if the operand is omitted."""
         return self.array(number) if self.has(number) else None
 
     @property
@@ -184,7 +183,7 @@ class Node:
         return axis_of(self.integer(name, default), self.rank if rank is None else rank)
 
 
-# Operators that put elements elsewhere, whatever they are: their first operands are of one type, as their results.
+# Operators that only move elements: their first operands and their results have one element type.
 _MOVERS = frozenset(
     {
         *("Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape"),
@@ -201,7 +200,7 @@ _READERS = frozenset(
 
 
 def narrow_kind(node: Node) -> NarrowType | None:
-    """The narrow type of the elements that a node moves, None where it moves none.
+    """The narrow type of the elements that a node moves, or None.
 
     Raises Unsupported for an operator that computes with elements of such a type.
     """
@@ -215,14 +214,14 @@ def narrow_kind(node: Node) -> NarrowType | None:
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """The axis counted from the front. Raises Unsupported where it does not exist."""
+    """The axis counted from the front. Raises Unsupported if it does not exist."""
     if not -rank <= axis < rank:
         raise Unsupported(f"axis {axis} does not exist in {rank} axes")
     return axis % rank
 
 
 def wide(constant: Constant) -> Array:
-    """The elements of a constant as numbers of NumPy: those of bfloat16 as f32."""
+    """The elements of a constant as a NumPy array; bfloat16 as f32."""
     if constant.dtype.stored == np.uint16 and constant.dtype.is_float:
         return bfloat_values(constant.value)
     return constant.value

@@ -25,7 +25,7 @@ from tirlite.record import record, replace
 from tirlite.sizes import Size, as_size
 from tirlite.sizes.poly import DivisionByZero
 
-# The version of the standard whose operators others are made of.
+# The opset of the standard operators that other importers are composed of.
 NEWEST = 24
 # As in onnx.AttributeProto.AttributeType.
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = range(1, 9)
@@ -34,9 +34,9 @@ _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = range(1, 9)
 def attributes_of(
     proto: Any, read: TensorReader, outer: Mapping[str, object], span: Span | None = None
 ) -> dict[str, object]:
-    """Numbers, texts, constants, bodies, and tuples of these. `outer` are those of the function that the node is in.
+    """The attributes of a node: numbers, texts, constants, subgraphs, and tuples of these.
 
-    Raises Unsupported for values of other kinds.
+    `outer` are the attributes of the function that the node is in. Raises Unsupported for values of other kinds.
     """
     found: dict[str, object] = {}
     for each in proto.attribute:
@@ -84,7 +84,7 @@ class Lost(Enum):
     LOST = 0
 
 
-# None is an operand of a function that its caller left out.
+# None is an operand that the caller of a function omitted.
 Named: TypeAlias = "Expr | NarrowValue | Lost | None"
 Names: TypeAlias = "MutableMapping[str, Named]"
 
@@ -139,7 +139,7 @@ class Translation:
         self.fold = Folding(read.spent, builder.demands)
         self.missing: list[Missing] = []
         self.refused: list[Message] = []
-        # Where a tensor is not zero: asked for again, it is the same value, with the same extent.
+        # The indices of nonzero elements of a tensor: shared, so that they have the same run-time extent.
         self.places: dict[Expr, Expr] = {}
         self._extents: dict[tuple[Expr, Size | None], Size] = {}
         self._found: dict[Expr, Size] = {}
@@ -168,7 +168,7 @@ class Translation:
             self._names, self._dialect = before
 
     def extent(self, value: Expr, most: Size | None, name: str = "wanted") -> Size:
-        """The size that a single integer is; where a run finds it, it is from 0 to `most`, if there is one."""
+        """The value of a scalar integer as a size; if it is only found during the run, from 0 to `most`, if given."""
         number = self.fold(self.b.reshape(value, ()))
         known = contents(number)
         if known is not None:
@@ -180,7 +180,7 @@ class Translation:
         return self._extents[number, most]
 
     def found(self, value: Expr) -> Size | None:
-        """The extent that has the value of a single integer in each call, where there is one by now."""
+        """The existing extent that equals a scalar integer in each call, or None."""
         return self._found.get(self.fold(self.b.reshape(value, ())))
 
     def inside(self, body: Subgraph, operands: Sequence[Expr], node: Node, *, runs: bool = False) -> list[Expr]:
@@ -307,7 +307,7 @@ class Translation:
         return self.b.demands.mark(), len(self.missing), len(self.refused)
 
     def back_to(self, mark: tuple[Checkpoint, int, int]) -> None:
-        """Undoes all since, for a part of the model that is left out after all."""
+        """Undoes all changes since `mark`, for a part of the model that is dropped or imported again."""
         asked, missing, refused = mark
         self.b.demands.back_to(asked)
         del self.missing[missing:], self.refused[refused:]
@@ -334,7 +334,7 @@ class Translation:
         made = importer(self, node)
         if why := unlike_inputs(node):
             raise Unsupported(why)
-        if node.domain == "com.microsoft":  # of which the standard does not tell what nodes may have
+        if node.domain == "com.microsoft":  # the standard has no schema to check these nodes against
             node.check_asked()
         results = [made] if isinstance(made, Expr | NarrowValue) else list(made)
         return [self._folded(each, moved) for each in results]
@@ -412,7 +412,7 @@ def _needed(nodes: Sequence[Any], outputs: Iterable[str]) -> list[bool]:
 
 
 def _free_names(graph: Any) -> set[str]:
-    """All names that a graph and those inside of it mention."""
+    """All names that a graph and its subgraphs use."""
     found: set[str] = set()
     stack = [graph]
     while stack:
