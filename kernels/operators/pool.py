@@ -1,8 +1,7 @@
-"""Pools: the greatest element or the mean under a window that moves over any number of spatial axes.
+"""Pooling: the maximum or the mean of a sliding window over any number of spatial axes.
 
-They take some columns of a row of their results at a time, along the last axis, and join the rows under them in one
-line as they copy these: so columns are joined once, for all results that look at them, and taps need no tests. Short
-rows go together.
+For some columns of a result row, the input rows under the window are first joined into one line: so each column is
+joined once for all results that read it, and taps need no bounds checks. Short rows are processed together.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from tirlite.kernels.operators.reduce import added, greatest
 from tirlite.kernels.operators.shapes import Extent, extents, product
 from tirlite.kernels.operators.window import Moves, Window, finder, row_under, where_under
 
-LINE_COLUMNS = 512  # of a row of results that share a line, at most
-FEW = 16  # rows under a window that are joined in registers
-# Lines of this many columns at most are held together, about this many elements: what was just written comes back from
-# memory in other vectors only after a while. Of such a width, few rows are joined in a loop, by masked vectors.
+LINE_COLUMNS = 512  # the most columns of a result row that share a line
+FEW = 16  # the most rows of a window that are joined in registers
+# Lines of at most `NARROW` columns are filled several at a time, of about `HELD` elements: reading what was just
+# written as other vectors has to wait. Up to `FEWEST` rows of that width are joined in a loop, by masked vectors.
 NARROW, HELD, FEWEST = 32, 1024, 3
 
 
 def by_lines(window: Window, kind: DType, least: float, planes: Extent, join: Inline, each: Inline) -> Inline:
-    """`sweep(x, a, b, y)`: calls `each(held, t, i, k, first, count, a, b, y)` for all of t below `planes`, in parallel.
+    """`sweep(x, a, b, y)`: calls `each(held, t, i, k, first, count, a, b, y)` for all t below `planes`, in parallel.
 
-    It is to compute `count` results from column `first` on of row i; rows are counted over all axes but the last. The
-    tap p of the q-th of them reads `held[k, q * stride + p * dilation]`, where what lies under the taps (r, p) of all r
-    is joined; what lies in the padding is `least`, which is neutral to `join`.
+    `each` computes `count` results from column `first` on of row i; rows are counted over all axes but the last. Tap p
+    of the q-th result reads `held[k, q * stride + p * dilation]`, which has the elements under the taps (r, p) of all r
+    joined. Padding is `least`, which is neutral to `join`.
     """
     places, inputs, before, stride = (
         given[-1] for given in (window.places, window.inputs, window.before, window.strides)

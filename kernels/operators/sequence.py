@@ -1,11 +1,11 @@
-"""Recurrent layers along a sequence, after the products of their inputs and weights: LSTM, GRU and the plain cell.
+"""The steps of recurrent layers, given the products of inputs and weights: LSTM, GRU and the plain cell.
 
-`sums` are `[time, batch, ways * gates * width]`, `recurrence` is `[ways, width, gates * width]`, states are
-`[ways, batch, width]`; the gates come in ONNX's order. The second of two ways goes from the end of the sequence. The
-rows of `recurrence` are gone through some at a time, so that all sums of a gate grow together, in vectors. Sequences of
-a batch go together by blocks, which take the weights from the cache once. Blocks, and both ways of what is in none,
-have a worker each from the first step to the last. Of a sequence alone that goes one way gates go to workers, each of
-which has its part of the weights in its own cache.
+`sums` is `[time, batch, ways * gates * width]`, `recurrence` `[ways, width, gates * width]`, states are
+`[ways, batch, width]`; gates are in ONNX's order. The second of two ways starts at the end of the sequence. Some rows
+of `recurrence` are added to all sums of a gate at a time, in vectors. The sequences of a batch are processed in blocks,
+which load the weights from the cache once. Each block, and each way of the sequences outside of blocks, has one worker
+for all steps. For a single sequence with one way, workers share the gates, each with its part of the weights in its
+own cache.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory, with_given
 from tirlite.kernels.operators.shapes import Extent, extents
 
-# Rows that go together: their sums are read and written once.
+# Rows that are added together, so that sums are read and written once.
 _ROWS = 4
-# Sequences of a batch that go together, and those of which the states fill registers beside such rows.
+# Sequences of a block, and those of which the sums fill registers besides such rows.
 _BLOCK, _PAIR = 4, 2
-_FEW_COLUMNS = 128  # LLVM writes out loops over no more of them, and fills registers by itself
-# From this many products in a step on, some microseconds, gates are shared among workers.
+_FEW_COLUMNS = 128  # LLVM unrolls loops over at most this many columns, and fills registers by itself
+# Workers share gates from this many products per step on, which take some microseconds.
 _SHARED = 1 << 17
 
 
 @tl.inline
 def begin(last, given):
-    """The states before the first step."""
+    """Copies the initial states."""
     for w in range(last.shape[0]):
         for b in range(last.shape[1]):
             for j in range(last.shape[2]):
@@ -39,7 +39,7 @@ def begin(last, given):
 
 
 def _loops(ways: Extent, width: Extent, gates: int) -> tuple[object, object]:
-    """The loops over ways and this many gates of a sequence alone: one goes to workers, if they have enough to do."""
+    """The loops over ways and gates of a single sequence: the one that pays is parallel, if any."""
     if ways != 1:
         return tl.parallel, range
     return range, tl.parallel if not isinstance(width, int) or gates * width * width >= _SHARED else range
@@ -66,10 +66,10 @@ def _blocks(batches: Extent) -> tuple[int, int]:
 def _running(
     G: TensorType, R: TensorType, H: TensorType, gates: int, step_by: Callable[[object], Inline], *, reverse: bool
 ) -> Inline:
-    """`run(sums, recurrence, hidden, more, y, last_hidden)`: all steps of a layer of this many gates.
+    """`run(sums, recurrence, hidden, more, y, last_hidden)`: all steps of a layer with this many gates.
 
-    `step_by(over_gates)` makes `step(own, sums, more, last, weights, y, t, way, at, rows)`: that of some rows of a
-    batch, from row `at` on, which have their `own` gates. What else there is goes through as `more`.
+    `step_by(over_gates)` makes `step(own, sums, more, last, weights, y, t, way, at, rows)`, which computes one step of
+    `rows` rows of a batch from row `at` on, with buffers for their gates in `own`. `more` is passed on unchanged.
     """
     kind, (time, batches, _), (ways, _, width) = computed_in(G.dtype), extents(G), extents(H)
     (blocks, rest), place = _blocks(batches), _place(reverse=reverse)
@@ -102,9 +102,9 @@ def _running(
 
 
 def _adding(width: Extent, columns: Extent) -> Inline:
-    """`add(gates, g, state, first, rows, weights, way)`: sums of a gate, plus products of state and weights.
+    """`add(gates, g, state, first, rows, weights, way)` adds the products of state and weights to the sums of gate g.
 
-    Row `r` of `rows` in `gates` belongs to row `first + r` of `state`; of it this many columns are summed up.
+    Row `r` of `rows` in `gates` belongs to row `first + r` of `state`; it has `columns` columns.
     """
     together = _BLOCK if isinstance(columns, int) and columns <= _FEW_COLUMNS else _PAIR
 
@@ -130,7 +130,7 @@ def _adding(width: Extent, columns: Extent) -> Inline:
 
 
 def _finishing(kind: DType, width: Extent) -> Inline:
-    """`finish(gates, last_cell, last_hidden, y, t, r, row)`: states and outputs of a row, of its gates."""
+    """`finish(gates, last_cell, last_hidden, y, t, r, row)` computes a row's states and output from its gates."""
 
     @tl.inline
     def finish(gates, last_cell, last_hidden, y, t, r, row):
@@ -239,12 +239,11 @@ def lstm_bytes(
     *,
     reverse: bool = False,
 ) -> PrimFunc:
-    """The same, where the outputs of all sequences of a batch are quantized before each step.
+    """As `lstm`, but the hidden states of a batch are quantized before each step, and weights are integers.
 
-    What they are multiplied with are integers, in units of `scale`, by panels of columns: those of two rows of a column
-    lie side by side, or of four, as dot products take them, and `totals` are the sums of columns. A sequence has
-    `ends[0]` steps, and its outputs are 0 beyond; its state counts for the reach of those of the batch before the steps
-    up to `ends[1]`.
+    The weights, with the quantization scales `scale`, are packed into panels of columns, in groups of two or four rows
+    for dot products; `totals` are the sums of columns. A sequence has `ends[0]` steps, and outputs 0 after them; its
+    state is included in the range that the batch is quantized by up to step `ends[1]`.
     """
     run = _quantized_steps(extents(G), extents(R), extents(H)[2], G.dtype, is_ragged=E is not None, reverse=reverse)
 
@@ -319,9 +318,9 @@ def _quantized_steps(
 
 
 def _quantizing(width: Extent, *, is_ragged: bool) -> Inline:
-    """`quantize(steps, state, first, rows, step, ends)`: rows of a state in 256 steps.
+    """`quantize(steps, state, first, rows, step, ends)` quantizes rows of a state to 8 bits.
 
-    It returns the size of one, by the rows that count before this step, and which of them is 0.
+    It returns the scale, from the range of the rows that count at this step, and the zero point.
     """
 
     @tl.inline
