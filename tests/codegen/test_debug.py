@@ -76,6 +76,11 @@ WRONG: dict[str, tuple[str, str]] = {
         "for i in range(n - 1):\n    t[i] = x[i]\nfor i in range(n):\n    y[i] = t[i] + 1",
         "depends on `t[39]`, which was never written",
     ),
+    "rows that may be one": (
+        "m = tl.alloc(tl.f32[4, n])\nfor j in range(n):\n    m[0, j] = 1\n"
+        "for i in range(4):\n    for j in range(n):\n        y[0] = y[0] * 3 + m[i, j]",
+        "depends on `m[1, 0]`, which was never written",
+    ),
     "by way of another": ("u[3] = t[5]\nu[4] = 1.0\ny[0] = u[4]\ny[1] = u[3]", "depends on `u[3]`"),
     "of two": ("t[0] = 1.0\ny[0] = t[0] + u[1] + t[2]", "depends on `u[1]`"),
     "by name": ("v = t[7] * 2\nt[7] = 1.0\nfor i in range(n):\n    y[i] = v", "depends on `t[7]`"),

@@ -68,6 +68,7 @@ class Expressions:
     """
 
     def __init__(self, out: FunctionText, environment: Environment, facts: Facts | None = None) -> None:
+        self.joins_rows = True  # a nest over whole rows may become one loop over all their elements
         self.out = out
         self.environment = environment
         self.is_alone = False

@@ -36,6 +36,7 @@ class CheckedAccesses(Expressions):
 
     def __init__(self, checks: Checks, environment: ShadowEnvironment) -> None:
         super().__init__(checks.out, environment)
+        self.joins_rows = False  # each axis is checked by itself
         self.checks = checks
         self.marks: dict[Value, Poisoned] = {}
         self.watched: tuple[Watched, ...] = ()  # the enclosing loops whose iterations may conflict

@@ -135,10 +135,6 @@ class CheckedStatements(Statements):
         super().enter(out)
         self.checks.out = out
 
-    def as_one_row(self, stmt: For, *bounds: Value) -> tuple[For, tuple[Value, ...]]:
-        """Keeps the loop as it is: each axis is checked by itself."""
-        return stmt, bounds
-
     def receive(self, version: Version) -> None:
         """Also receives the shadow of each buffer that has one, and the mark of each scalar that may be poisoned."""
         super().receive(version)

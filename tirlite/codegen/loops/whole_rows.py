@@ -15,7 +15,7 @@ from tirlite.ir.stmt import For
 
 def as_one_row(values: Expressions, loop: For, *bounds: Value) -> tuple[For, tuple[Value, ...]]:
     """The loop to emit and its bounds: the innermost of a nest over whole rows, else `loop` itself."""
-    nest = whole_rows(loop)
+    nest = whole_rows(loop) if values.joins_rows else [loop]
     if len(nest) == 1:
         return loop, bounds
     *outer, innermost = nest
