@@ -26,10 +26,10 @@ from tirlite.sizes.unknown import Ends, Unknown, ends, ends_beside, is_positive,
 
 _Side: TypeAlias = tuple[Size, Sequence[Size]]
 
-# What the walk may take in all: a loop inside of a loop is walked again each time that a guess was wrong.
+# Limits the walk: an inner loop is walked again whenever a guess about an outer one was wrong.
 _MOST_STEPS = 20_000
-# This many facts about a place count.
-_MOST_TOLD = 8
+# The most facts that are kept about a program point.
+_MOST_FACTS = 8
 _SERIAL = (ForKind.SERIAL, ForKind.UNROLLED, ForKind.REDUCE)
 
 
@@ -42,7 +42,7 @@ class Sizes(Protocol):
 
 
 class Space(Sizes, Protocol):
-    """The same, in which loads of locals are what is said here so far."""
+    """Sizes in which loads of locals have the values found so far."""
 
     extents: Extents
 
@@ -59,7 +59,7 @@ class Space(Sizes, Protocol):
 
 @record(eq=False)
 class Known:
-    """What loads of locals give; what takes the place of unknowns in a branch or a loop; and what holds in loops."""
+    """Values of loads of locals; narrower unknowns in branches and loops; expressions that are 0 or more in loops."""
 
     loaded: dict[Load, Size]
     narrowed: dict[tuple[Stmt, bool], dict[Atom, Size]]
@@ -67,7 +67,7 @@ class Known:
 
 
 class _TooLong(Exception):
-    """The walk has taken all its steps."""
+    """The walk exceeded its limit."""
 
 
 def cells_of(func: PrimFunc) -> frozenset[Buffer]:
@@ -80,7 +80,7 @@ def cells_of(func: PrimFunc) -> frozenset[Buffer]:
     loads: set[Load] = set()
     for node in walk(func.body):
         if isinstance(node, Load) and not node.indices:
-            # Of a load that stands at two places, its value would be told for one of them.
+            # A load object that occurs twice could have only one of its two values.
             used_otherwise |= {node.buffer} if node in loads else set()
             loads.add(node)
         elif isinstance(node, For) and node.kind is ForKind.THREAD:
@@ -119,11 +119,11 @@ class _Walk:
         self.known = known
         self.loop: Loop | None = None
         self._left = _MOST_STEPS
-        self._wider: dict[Atom, Size] = {}  # of what was narrowed by a test, what it was
+        self._wider: dict[Atom, Size] = {}  # for each unknown that a test narrowed, the one before
         self._stored: dict[Loop, frozenset[Buffer]] = {}
         self._moves: dict[Loop, Moves] = {}
         self._reached: dict[Size, Ends] = {}  # ends of the variables of loops
-        self._told: list[Size] = []  # by the tests around: 0 or more
+        self._facts: list[Size] = []  # expressions that are 0 or more here
 
     def block(self, stmt: Stmt, values: Values) -> Steps[Values]:
         """The values after a statement, given those in front of it."""
@@ -149,7 +149,7 @@ class _Walk:
         return values
 
     def _note(self, stmt: Stmt, values: Values) -> None:
-        """Tell what the loads in the expressions of a statement give."""
+        """Records the values of the loads in a statement's expressions."""
         shape = stmt.buffer.shape if isinstance(stmt, Allocate | View) else ()
         for expr in (*shape, *stmt.children()):
             if isinstance(expr, Expr):
@@ -178,25 +178,25 @@ class _Walk:
         self._note_expr(stmt.condition, values)
         sides: list[tuple[Values, list[Size]]] = []
         wider: dict[Atom, Size] = {}
-        told = self._told
+        outer = self._facts
         for body, holds in ((stmt.then_body, True), (stmt.else_body, False)):
             inside = self._where(stmt, values, holds=holds)
             changes = self.known.narrowed[stmt, holds]
             wider |= {atom: old + 0 for old, new in reversed(changes.items()) for atom in unknowns_in(new)}
-            facts = (*told, *self.space.implied(stmt.condition, holds=holds))
-            self._told = [substitute(each, changes) for each in facts[-_MOST_TOLD:]]
+            facts = (*outer, *self.space.implied(stmt.condition, holds=holds))
+            self._facts = [substitute(each, changes) for each in facts[-_MOST_FACTS:]]
             behind: Values = yield self.block(body, inside)
-            sides.append((behind, self._told))
-            self._told = told
+            sides.append((behind, self._facts))
+            self._facts = outer
         (yes, so), (no, otherwise) = sides
         return {cell: self._joined(cell, (yes[cell], so), (no[cell], otherwise), wider) for cell in values}
 
     def _where(self, stmt: IfThenElse | While, values: Values, *, holds: bool) -> Values:
-        """The values where a test has told that some lie in narrower ends."""
+        """The values under a condition, with ends narrowed by it."""
         changes: dict[Atom, Size] = {}
         met: set[Atom] = {unknown for value in values.values() for unknown in unknowns_in(value)}
-        for told in self.space.implied(stmt.condition, holds=holds):
-            fact = substitute(told, changes) if changes else told
+        for plain in self.space.implied(stmt.condition, holds=holds):
+            fact = substitute(plain, changes) if changes else plain
             for old, new in narrowed_by(fact, met):
                 change: dict[Atom, Size] = {old: new + 0}
                 changes = {each: substitute(size, change) for each, size in changes.items()} | change
@@ -207,9 +207,9 @@ class _Walk:
         return {cell: substitute(value, changes) for cell, value in values.items()} if changes else values
 
     def _joined(self, cell: Buffer, yes: _Side, no: _Side, wider: Mapping[Atom, Size]) -> Size:
-        """What is one of two values, of each of which it is told what is 0 or more then.
+        """The value after a branch: one of two, each with the expressions that are 0 or more on its side.
 
-        `wider` has what is known of unknowns without the test.
+        `wider`: the unknowns as they are without the condition.
         """
         (a, so), (b, otherwise) = yes, no
         plain, other = sorted((substitute(each, wider) for each in (a, b)), key=_unknowns)
@@ -252,19 +252,19 @@ class _Walk:
             turn = yield self._settled(loop, values, {**turn.guesses, **plain}, bounds)
             clock = clock if isinstance(loop, For) else self._clock(turn, values)
         if cells:
-            self._tell_moves(loop, turn, values, clock)
+            self._record_moves(loop, turn, values, clock)
         after = {**values}
         for cell in cells:
-            after[cell] = self._left_with(loop, turn, cell, values, after, clock)
-        self._tell_ways(loop, turn, values, after)
+            after[cell] = self._value_after(loop, turn, cell, values, after, clock)
+        self._record_directions(loop, turn, values, after)
         return after
 
     def _bounds_in(self, loop: Loop, turn: Turn) -> dict[Buffer, list[Bound]]:
-        """For the locals that have an open end, what others tell of where they go."""
+        """The bounds by other locals of the locals that have an open end."""
         found: dict[Buffer, list[Bound]] = {}
         for bound in self._moves[loop].bounds if _is_serial(loop) else ():
             guess = turn.guesses.get(bound.cell)
-            if guess is not None and guess.is_open and bound.cell not in turn.start.told:
+            if guess is not None and guess.is_open and bound.cell not in turn.start.derived:
                 found.setdefault(bound.cell, []).append(bound)
         return found
 
@@ -282,8 +282,8 @@ class _Walk:
         guesses: dict[Buffer, Guess],
         bounds: Mapping[Buffer, list[Bound]] | None = None,
     ) -> Steps[Turn]:
-        """Any one iteration, with guesses that it bears out; those that it does not are mended, a few times at most."""
-        outer, told = self.loop, self._told
+        """An arbitrary iteration, with guesses weakened until it preserves them."""
+        outer, facts = self.loop, self._facts
         while True:
             mark = self.space.mark()
             self.loop = loop
@@ -293,7 +293,7 @@ class _Walk:
                 self._note_expr(loop.condition, inside)
                 inside = self._where(loop, inside, holds=True)
             behind: Values = yield self.block(loop.body, inside)
-            holds, self._told, self.loop = self._told, told, outer
+            holds, self._facts, self.loop = self._facts, facts, outer
             mended = {cell: self._mended(guess, values[cell], start, behind, cell) for cell, guess in guesses.items()}
             if mended == guesses:
                 closed = {cell: guess.closed(self._hull(values[cell], behind[cell])) for cell, guess in guesses.items()}
@@ -306,17 +306,17 @@ class _Walk:
     def _started(
         self, loop: Loop, values: Values, guesses: Mapping[Buffer, Guess], bounds: Mapping[Buffer, list[Bound]]
     ) -> Start:
-        """What locals are as an iteration starts: as others tell, by how they move with them, or as is guessed."""
+        """The locals at the start of an iteration: derived from others, bounded by others, or as guessed."""
         start: Values = {}
         held: set[tuple[Buffer, bool]] = set()
-        told = {each.cell: each for each in self._moves[loop].told} if _is_serial(loop) else {}
-        told_here: set[Buffer] = set()
+        equal = {each.cell: each for each in self._moves[loop].equalities} if _is_serial(loop) else {}
+        derived: set[Buffer] = set()
         ticks = self.space.counter(loop) + 0 if isinstance(loop, For) else None
-        for cell, guess in sorted(guesses.items(), key=lambda each: (each[0] in told, each[0] in bounds)):
-            value = told[cell].value(values, start, ticks) if cell in told else None
+        for cell, guess in sorted(guesses.items(), key=lambda each: (each[0] in equal, each[0] in bounds)):
+            value = equal[cell].value(values, start, ticks) if cell in equal else None
             if value is not None and self.space.is_exact(value):
                 start[cell] = value
-                told_here.add(cell)
+                derived.add(cell)
                 continue
             known: dict[bool, Size] = {}
             for bound in bounds.get(cell, ()):
@@ -328,10 +328,10 @@ class _Walk:
                 low, high, known = guess.low, guess.high, {}
             start[cell] = self._between(cell, low, high)
             held |= {(cell, is_up) for is_up in known}
-        return Start({**values, **start}, frozenset(told_here), frozenset(held))
+        return Start({**values, **start}, frozenset(derived), frozenset(held))
 
     def _clock(self, turn: Turn, values: Values) -> Clock | None:
-        """A local that each iteration of a while moves one way: by how much tells how many there were at most."""
+        """A local that each iteration of a `while` moves one way: its distance bounds the number of iterations."""
         for cell in [cell for cell, guess in turn.guesses.items() if guess.move is None]:
             step = substitute(turn.behind[cell], self._wider) - substitute(turn.inside[cell], self._wider)
             low, high = ends_beside(ends(step), step, [substitute(each, self._wider) for each in turn.holds])
@@ -343,11 +343,11 @@ class _Walk:
             else:
                 continue
             if last is not None:
-                return Clock(cell, way, last + 1)  # the start of the last turn, in which the condition fails, counts
+                return Clock(cell, way, last + 1)  # counts the start at which the condition fails
         return None
 
     def _stored_in(self, loop: Loop) -> frozenset[Buffer]:
-        """The locals from outside of a loop that it stores to."""
+        """The locals declared outside of a loop that it stores to."""
         if loop not in self._stored:
             found = [*statements(loop.body)]
             own = {each.buffer for each in found if isinstance(each, Allocate)}
@@ -368,7 +368,7 @@ class _Walk:
         return Guess(low - down * maximum(last, 0), high, down, is_up=False)
 
     def _steps(self, loop: Loop, cell: Buffer) -> tuple[Size, Size]:
-        """How far sums with constants let a local rise, and fall, in one iteration; 0 where it is set otherwise."""
+        """The most that one iteration adds to a local and takes from it; 0 if it stores anything but such sums."""
         low, high = self._moves[loop].of({cell: 1})
         if low is not None and high is not None:
             return max(high, 0), max(-low, 0)
@@ -394,55 +394,54 @@ class _Walk:
         return up, down
 
     def _count(self, loop: For) -> Size | None:
-        """How often a loop runs, where that is known on entry to the function; 0 or less where it does not."""
+        """The number of iterations, if it is known on entry to the function."""
         start, stop = self.space.extents.size(loop.start), self.space.extents.size(loop.stop)
         if start is None or stop is None:
             return None
         return maximum(ceildiv(loop.distance(start, stop), abs(loop.step)), 0)
 
     def _mended(self, guess: Guess, entry: Size, start: Start, behind: Values, cell: Buffer) -> Guess:
-        if cell in start.told:
+        if cell in start.derived:
             return guess
         moved = 0 if guess.move is None else substitute(behind[cell], self._wider) - start.values[cell]
-        is_low, is_high = (cell, False) in start.held, (cell, True) in start.held
+        is_low, is_high = (cell, False) in start.bounded, (cell, True) in start.bounded
         moves = ends(moved if guess.is_up else -moved)
         return guess.mended(ends(entry), moves, self._ends(behind[cell]), is_low=is_low, is_high=is_high)
 
-    def _tell_moves(self, loop: Loop, turn: Turn, values: Values, clock: Clock | None) -> None:
-        """Keeps what holds in each iteration: how far locals have gone, by others and by what counts iterations."""
+    def _record_moves(self, loop: Loop, turn: Turn, values: Values, clock: Clock | None) -> None:
+        """Records, for each iteration, how far locals have moved, by others and by the number of iterations."""
         found: list[Size] = []
-        free = {
-            cell for cell in turn.guesses if cell not in turn.start.told and None not in ends(turn.start.values[cell])
-        }
+        start = turn.start
+        free = {cell for cell in turn.guesses if cell not in start.derived and None not in ends(start.values[cell])}
         ticks = self.space.counter(loop) + 0 if isinstance(loop, For) else None
         for bound in self._moves[loop].bounds if _is_serial(loop) else ():
-            if bound.cell in free and (bound.other is None or bound.other in free or bound.other in turn.start.told):
+            if bound.cell in free and (bound.other is None or bound.other in free or bound.other in start.derived):
                 found += [fact for fact in (bound.fact(values, turn.inside, ticks),) if fact is not None]
-        found = found[-_MOST_TOLD // 2 :]
+        found = found[-_MOST_FACTS // 2 :]
         for cell, guess in turn.guesses.items():
-            if clock is not None and guess.move is not None and cell not in turn.start.told:
+            if clock is not None and guess.move is not None and cell not in start.derived:
                 moved = turn.inside[cell] - values[cell]
                 found.append(guess.move * clock.ticks - (moved if guess.is_up else -moved))
         self.known.moved[loop] = found
 
-    def _tell_ways(self, loop: Loop, turn: Turn, values: Values, after: Values) -> None:
-        """Keeps for what follows which way locals have gone in a loop."""
+    def _record_directions(self, loop: Loop, turn: Turn, values: Values, after: Values) -> None:
+        """Records for the statements that follow in which direction the loop moved its locals."""
         for cell in turn.guesses if _is_serial(loop) else ():
             low, high = self._moves[loop].of({cell: 1})
             way = after[cell] - values[cell]
             if None in ends(after[cell]) or ((low is None or low < 0) and (high is None or high > 0)):
                 continue
-            self._told = [*self._told, way if low is not None and low >= 0 else -way]
+            self._facts = [*self._facts, way if low is not None and low >= 0 else -way]
 
-    def _left_with(
+    def _value_after(
         self, loop: Loop, turn: Turn, cell: Buffer, values: Values, after: Values, clock: Clock | None
     ) -> Size:
-        """What a local is after a loop; `after` has what those before it are."""
+        """The value of a local after a loop; `after` has those of the locals before it."""
         guess = turn.guesses[cell]
-        if cell in turn.start.told:
+        if cell in turn.start.derived:
             times = None if clock is None or clock.last is None else maximum(clock.last + 1, 0)
-            told = next(each for each in self._moves[loop].told if each.cell is cell)
-            value = told.value(values, after, times if isinstance(loop, For) else None)
+            equality = next(each for each in self._moves[loop].equalities if each.cell is cell)
+            value = equality.value(values, after, times if isinstance(loop, For) else None)
             if value is not None and self.space.is_exact(value):
                 return value
             return self._between(cell, *self._hull(values[cell], turn.behind[cell]))

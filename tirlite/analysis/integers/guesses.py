@@ -1,4 +1,4 @@
-"""What locals are taken to be at the start of an iteration of a loop, until one that begins so ends otherwise."""
+"""Assumptions about locals at the start of any iteration of a loop, weakened until iterations preserve them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Values: TypeAlias = dict[Buffer, Size]
 
 @record(eq=False)
 class Guess:
-    """The ends that a local is taken to have at the start of each iteration, and how far it may move in one.
+    """The ends that a local is assumed to have at the start of each iteration.
 
-    A `move` is up or down, which `is_up` says.
+    `move`: if given, also the most that one iteration moves it, up or down by `is_up`, and never the other way.
+    `tries`: how often it was weakened. `is_closed`: an open end was closed by what iterations end with.
     """
 
     low: Size | None
@@ -26,16 +27,17 @@ class Guess:
     move: Size | None = None
     is_up: bool = True
     tries: int = 0
-    is_closed: bool = False  # after it had to be open
+    is_closed: bool = False
 
     @property
     def is_open(self) -> bool:
         return self.low is None or self.high is None
 
     def mended(self, entry: Ends, moved: Ends, behind: Ends, *, is_low: bool, is_high: bool) -> Guess:
-        """The same guess where the end of an iteration bears it out; else another one, which asks for less.
+        """The guess itself if an iteration preserves it, else a weaker one.
 
-        `moved` is how far an iteration goes, which ends `behind`; an end that is known otherwise is not asked for.
+        `entry`, `behind`: the local's ends before the loop and after the iteration. `moved`: how far that moves it.
+        `is_low`, `is_high`: that end is proved otherwise.
         """
         (low, high), (least, most) = behind, moved
         if self.move is not None:
@@ -60,7 +62,7 @@ class Guess:
         )
 
     def closed(self, between: Ends) -> Guess:
-        """The same with an open end closed by what an iteration ends with: once, as what comes of it is no better."""
+        """The guess with its open ends replaced by those after an iteration; once, as repeating it gains nothing."""
         if self.move is not None or not self.is_open or self.is_closed or self.tries == 0:
             return self
         low, high = between
@@ -72,27 +74,33 @@ class Guess:
 
 @record(eq=False)
 class Start:
-    """The values at the start of any iteration, the locals that others tell, and the ends that moves tell of some."""
+    """The values of locals at the start of an arbitrary iteration.
+
+    `derived`: locals whose values follow from others. `bounded`: ends, low or high, that follow from others.
+    """
 
     values: Values
-    told: frozenset[Buffer]
-    held: frozenset[tuple[Buffer, bool]]
+    derived: frozenset[Buffer]
+    bounded: frozenset[tuple[Buffer, bool]]
 
 
 @record(eq=False)
 class Turn:
-    """Any one iteration of a loop: the guesses that it bears out, the values in its body, and after it."""
+    """An arbitrary iteration: the guesses that it preserves, and the values at its start, in its body and behind it."""
 
     guesses: dict[Buffer, Guess]
     start: Start
     inside: Values
     behind: Values
-    holds: list[Size]  # 0 or more after it
+    holds: list[Size]  # expressions that are 0 or more behind it
 
 
 @record(eq=False)
 class Clock:
-    """What tells in an iteration how many lie behind, at most, and what that is at most; of a while it is a local."""
+    """A bound on the number of iterations so far, `ticks`, and its largest value, `last`.
+
+    `cell`: the local that it comes from, in a `while`.
+    """
 
     cell: Buffer | None
     ticks: Size
@@ -100,7 +108,7 @@ class Clock:
 
 
 def around(a: Ends, b: Ends) -> Ends:
-    """The ends of what lies between either."""
+    """The least interval that contains both."""
     (low, high), (least, most) = a, b
     return (
         None if low is None or least is None else minimum(low, least),
@@ -109,7 +117,7 @@ def around(a: Ends, b: Ends) -> Ends:
 
 
 def narrowed_by(fact: Size, known: Collection[Atom]) -> Iterator[tuple[Unknown, Unknown]]:
-    """What is known of a sum that is 0 or more, and the same in the ends that it then has: the rest has ends, too."""
+    """The known unknowns of `fact`, which is 0 or more, each with its ends narrowed by the ends of the other terms."""
     parts = linear(fact)
     for atom, factor in parts.terms.items() if parts is not None else ():
         if not isinstance(atom, Unknown) or atom not in known or not isinstance(factor, int):

@@ -1,4 +1,7 @@
-"""Tells how far one iteration of a loop moves local integers together, by sums with constants on each path."""
+"""Finds relations between the local integers of a loop, from the constants that the paths through its body add.
+
+In `if c: i += 1; t += 1 else: j += 1; t += 1` each path adds as much to t as to i + j, so t - i - j never changes.
+"""
 
 from __future__ import annotations
 
@@ -15,33 +18,30 @@ from tirlite.record import cached_property, record
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends
 
-# By how much a number of locals move, at least and at most; None where there is no end.
+# The least and the most by which locals change; None if unbounded.
 Move: TypeAlias = "tuple[int | None, int | None]"
 _Path: TypeAlias = tuple[Move, ...]
-# How often each of some locals is taken in a sum of them.
+# The coefficients of a linear combination of locals.
 Weights: TypeAlias = Mapping[Buffer, int]
 
-# More paths through a body are taken together, and more locals are not compared with each other.
+# More paths are merged into one; more locals than this are not related to each other.
 _MOST_PATHS, _MOST_CELLS = 24, 6
-# A local that moves by more than this many times what another one does is not compared with it.
+# The largest factor between the changes of two locals.
 _MOST_TIMES = 4
 _ANY: Move = (None, None)
 _NONE: Move = (0, 0)
 
 
 @record(eq=False)
-class Told:
-    """That a local has moved as a sum of others has, and by a constant in each iteration."""
+class Equality:
+    """A local has changed by a linear combination of the changes of others, plus `step` in each iteration."""
 
     cell: Buffer
     weights: Weights
     step: int
 
     def value(self, before: Mapping[Buffer, Size], now: Mapping[Buffer, Size], ticks: Size | None) -> Size | None:
-        """What it is, where all are known as they were before the loop, and the others as they are after `ticks`.
-
-        None where one of them is not known.
-        """
+        """Its value after `ticks` iterations, from those before the loop and the others' now; None if unknown."""
         if (self.step and ticks is None) or not all(base in now for base in self.weights):
             return None
         moved = (factor * (now[base] - before[base]) for base, factor in self.weights.items())
@@ -50,7 +50,10 @@ class Told:
 
 @record(eq=False)
 class Bound:
-    """That a local has moved one way no further than `factor` times another one, or None: what counts iterations."""
+    """A local has moved up (`way` 1) or down (-1) by at most `factor` times the change of `other`.
+
+    `other` None: at most `factor` in each iteration.
+    """
 
     cell: Buffer
     way: int
@@ -59,16 +62,16 @@ class Bound:
 
     @property
     def is_up(self) -> bool:
-        """Whether it is an upper end of the local that this tells."""
+        """Whether this bounds the local from above."""
         return self.way > 0
 
     def fact(self, before: Mapping[Buffer, Size], now: Mapping[Buffer, Size], ticks: Size | None) -> Size | None:
-        """What is 0 or more, where the locals are as they were before the loop and as they are after `ticks`."""
+        """An expression that is 0 or more, from the values before the loop and after `ticks` iterations."""
         moved = self._moved(before, now, ticks)
         return None if moved is None else moved - self.way * (now[self.cell] - before[self.cell])
 
     def end(self, before: Mapping[Buffer, Size], now: Mapping[Buffer, Size], ticks: Size | None) -> Size | None:
-        """The end of the local that way, as the other one is now; None where it is not known."""
+        """The local's bound, from the other's value now; None if unknown."""
         if self.other is not None and (self.other not in now or None in ends(now[self.other])):
             return None
         moved = self._moved(before, now, ticks)
@@ -81,13 +84,13 @@ class Bound:
 
 
 class Moves:
-    """How the paths through the body of a loop move some locals."""
+    """How the paths through the body of a loop change some locals."""
 
     def __init__(self, loop: Loop, cells: Iterable[Buffer]) -> None:
         asked = (
             {node.buffer for node in walk(loop.condition) if isinstance(node, Load)} if isinstance(loop, While) else ()
         )
-        # What decides whether a loop goes on comes first: others are told from it.
+        # Locals in the condition come first: their values bound the others.
         self.cells = sorted(cells, key=lambda cell: cell not in asked)
         self._counts = isinstance(loop, For)
         self._asked = len([cell for cell in self.cells if cell in asked])
@@ -96,21 +99,21 @@ class Moves:
         )
 
     def of(self, weights: Weights) -> Move:
-        """How far a sum of locals moves in one iteration, whichever path it takes."""
+        """The least and the most by which a linear combination of locals changes in one iteration, on any path."""
         factors = [(place, factor) for place, cell in enumerate(self.cells) if (factor := weights.get(cell, 0))]
         moves = [_added(_times(path[place], factor) for place, factor in factors) for path in self._paths]
         return _hull(moves)
 
     @cached_property
-    def told(self) -> tuple[Told, ...]:
-        """The locals that are sums of ones before them, of what counts iterations, and of what they were at first."""
-        found: list[Told] = []
+    def equalities(self) -> tuple[Equality, ...]:
+        """The locals whose changes are determined by those of locals before them, and by the number of iterations."""
+        found: list[Equality] = []
         bases = self.cells[: self._asked]
         for cell in self.cells[self._asked :]:
             for weights in _few(bases):
                 low, high = self.of({cell: 1, **{base: -factor for base, factor in weights.items()}})
                 if low is not None and low == high and (self._counts or low == 0):
-                    found.append(Told(cell, weights, low))
+                    found.append(Equality(cell, weights, low))
                     break
             else:
                 bases.append(cell)
@@ -118,7 +121,7 @@ class Moves:
 
     @cached_property
     def bounds(self) -> tuple[Bound, ...]:
-        """The locals that go no further one way than multiples of others, or of what counts iterations."""
+        """The bounds of each local by multiples of others, and by the number of iterations."""
         found: list[Bound] = []
         for cell, way in product(self.cells, (1, -1)):
             most = self.of({cell: way})[1]
@@ -134,14 +137,14 @@ class Moves:
 
 
 def step_of(stmt: Store) -> int | None:
-    """What a store adds to its local, if it does nothing else."""
+    """The constant that a store adds to its local; None if it stores anything else."""
     base, number = without_number(stmt.value)
     is_own = base is not stmt.value and isinstance(base, Load) and base.buffer is stmt.buffer
     return number if is_own else None
 
 
 def _few(bases: Sequence[Buffer]) -> Iterator[dict[Buffer, int]]:
-    """Sums of two locals at most, each taken once or taken away."""
+    """The sums and differences of at most two locals."""
     for number in range(3):
         for chosen in combinations(bases, number):
             for signs in product((1, -1), repeat=number):
@@ -149,7 +152,7 @@ def _few(bases: Sequence[Buffer]) -> Iterator[dict[Buffer, int]]:
 
 
 def _paths(stmt: Stmt, cells: Sequence[Buffer]) -> Steps[set[_Path]]:
-    """How far each path through a statement moves each of some locals."""
+    """How each path through a statement changes the locals."""
     found: set[_Path] = {(_NONE,) * len(cells)}
     if isinstance(stmt, SeqStmt):
         for each in stmt.stmts:
@@ -171,7 +174,7 @@ def _paths(stmt: Stmt, cells: Sequence[Buffer]) -> Steps[set[_Path]]:
 
 
 def _bounded(paths: set[_Path]) -> set[_Path]:
-    """The same paths, or one that takes the place of too many."""
+    """The paths, or one that covers them all if they are too many."""
     return paths if len(paths) <= _MOST_PATHS else {tuple(map(_hull, zip(*paths, strict=True)))}
 
 
@@ -199,6 +202,6 @@ def _hull(moves: Iterable[Move]) -> Move:
 
 
 def _again(move: Move) -> Move:
-    """How far any number of such moves goes, none included."""
+    """The change by any number of such moves, or none."""
     low, high = move
     return (0 if low is not None and low >= 0 else None), (0 if high is not None and high <= 0 else None)

@@ -37,9 +37,9 @@ def poll_now(out: KernelFunction) -> None:
 
 @record(eq=False)
 class Count:
-    """The counter of a polling `while`, in a stack slot of its function.
+    """The iteration counter of a polling loop, in a stack slot of its function `out`.
 
-    It counts the iterations until the next poll down to 0, which needs no separate comparison.
+    That of a `while` counts down to the next poll, and that of a `for` up. `in_memory`: it takes no register.
     """
 
     out: KernelFunction
