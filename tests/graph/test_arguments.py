@@ -20,6 +20,9 @@ from tirlite.graph import (
     evaluate,
     explicit_allocation,
 )
+from tirlite.graph.arguments import ArgumentBinder, bind
+
+n, m = tl.dims("n m")
 
 
 def of_a_pair() -> Function:
@@ -100,3 +103,49 @@ def test_a_number_of_numpy_is_a_tensor_without_axes() -> None:
     g = Builder("next")
     after = g.function(g.add(g.input("x", tl.i64[()]), 1))
     assert int(evaluate(after, np.int64(2))) == int(compiled(after)(np.int64(2))) == 3
+
+
+def of_rows() -> Function:
+    g = Builder("rows")
+    x = g.input("x", tl.f32[n, m])
+    return g.function(g.add(x, g.input("y", tl.f32[m])))
+
+
+def test_a_binder_that_remembers_shapes_binds_as_one_that_does_not() -> None:
+    f = of_rows()
+    binder = ArgumentBinder(f)
+    x, y = np.ones((2, 3), np.float32), np.ones(3, np.float32)
+    for rows, row in ((x, y), (x, y), (x.T.copy().T, y), (np.ones((3, 3), np.float32), y), (x, y), ([[1] * 3], y)):
+        rows = np.asarray(rows, np.float32) if isinstance(rows, list) else rows
+        found, wanted = binder.bind((rows, row)), bind(f, (rows, row))
+        assert found[1] == wanted[1]
+        assert all(a.flags.c_contiguous and (a == b).all() for a, b in zip(found[0], wanted[0], strict=True))
+        found[1].clear()  # the next call does not see what its caller does with the dims
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        np.ones((2, 3)),
+        np.ones((2, 3), ">f4"),
+        np.ones((2, 3), np.int32),
+        np.ones((2, 4), np.float32),
+        np.ones(6, np.float32),
+        np.ma.masked_array(np.ones((2, 3), np.float32), mask=True),
+    ],
+    ids=("f64", "swapped", "i32", "shape", "rank", "masked"),
+)
+def test_a_binder_refuses_what_differs_from_the_call_before(other: np.ndarray) -> None:
+    f = of_rows()
+    binder = ArgumentBinder(f)
+    x, y = np.ones((2, 3), np.float32), np.ones(3, np.float32)
+    binder.bind((x, y))
+    with pytest.raises(tl.CallError) as wanted:
+        bind(f, (other, y))
+    with pytest.raises(type(wanted.value)) as caught:
+        binder.bind((other, y))
+    assert str(caught.value) == str(wanted.value)
+    with pytest.raises(tl.CallTypeError):
+        binder.bind((x,))
+    with pytest.raises(tl.CallTypeError):
+        binder.bind((x, y, y))

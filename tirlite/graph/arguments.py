@@ -100,6 +100,32 @@ def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[
     return [structured(param.type, arrays) for param in function.params], binding
 
 
+class ArgumentBinder:
+    """Binds the arguments of one function's calls. Arrays with the shapes of the last call are not examined again."""
+
+    def __init__(self, function: FunctionNode) -> None:
+        self._function = function
+        types = (param.type for param in function.params)
+        self._dtypes = [of.dtype.stored if isinstance(of, TensorType) else None for of in types]
+        # The shape of each argument, None for a tuple, and the dims.
+        self._last: tuple[list[tuple[int, ...] | None], dict[Dim, int]] | None = None
+
+    def bind(self, given: Sequence[Any]) -> tuple[Sequence[Any], dict[Dim, int]]:
+        """As the function `bind`."""
+        if self._last is not None and len(given) == len(self._dtypes):
+            shapes, binding = self._last
+            for value, shape, dtype in zip(given, shapes, self._dtypes, strict=True):
+                if type(value) is not np.ndarray or value.shape != shape:
+                    break
+                if value.dtype != dtype or not value.flags.c_contiguous:
+                    break
+            else:
+                return given, binding.copy()
+        arrays, binding = bind(self._function, given)
+        self._last = [None if isinstance(each, tuple) else each.shape for each in arrays], binding
+        return arrays, binding.copy()
+
+
 def check_demands(function: FunctionNode, arrays: Sequence[Array]) -> None:
     """Raises KernelAssertionError if the arrays, one per tensor of the parameters, violate a demand.
 

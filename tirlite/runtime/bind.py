@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from tirlite.diag import TirliteError
-from tirlite.ir import Var
+from tirlite.ir import Expr, Var
 from tirlite.ir.walk import variables_in
 from tirlite.late import LateModule
 from tirlite.record import cached_property, record
@@ -330,13 +330,41 @@ class Binder:
             return ()
         return tuple((e, self._free.index(e.position), e.position in self._body.partial) for e in outputs)
 
+    @cached_property
+    def _rules(self) -> list[list[int | tuple[int, int, int] | Expr]]:
+        """For each axis of each output: its extent, or the number of an input extent, a factor and what is added to it.
+
+        An expression where the extent is another one.
+        """
+        from tirlite.ir.size import times_and_plus
+
+        numbers = {self.signature.dims[slot]: number for number, slot in enumerate(self._defining)}
+
+        def rule(extent: int | Expr) -> int | tuple[int, int, int] | Expr:
+            if isinstance(extent, int):
+                return extent
+            if isinstance(extent, Var):
+                return numbers[extent], 1, 0
+            found = times_and_plus(extent, self.signature.dims)
+            return extent if found is None else (numbers[found[0]], *found[1:])
+
+        return [[rule(extent) for extent in param.extents] for param, *_ in self._fresh]
+
     def _shapes(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
         """The shapes of the outputs for these input extents."""
-        values = dict(zip((self.signature.dims[slot] for slot in self._defining), sizes, strict=True))
-        return [
-            tuple(each if isinstance(each, int) else extents.extent_at(each, values) for each in param.extents)
-            for param, *_ in self._fresh
-        ]
+        dims = (self.signature.dims[slot] for slot in self._defining)
+        values = dict(zip(dims, sizes, strict=True)) if self._has_computed else {}
+        shapes = []
+        for rules in self._rules:
+            shape = []
+            for rule in rules:
+                if isinstance(rule, tuple):
+                    number, factor, added = rule
+                    shape.append(factor * sizes[number] + added)
+                else:
+                    shape.append(rule if isinstance(rule, int) else extents.extent_at(rule, values))
+            shapes.append(tuple(shape))
+        return shapes
 
     def _arranged(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
         """The arguments in the order of the parameters.

@@ -24,7 +24,7 @@ from tirlite.graph.aot.compiled_graph import (
     Result,
     in_order,
 )
-from tirlite.graph.arguments import bind
+from tirlite.graph.arguments import ArgumentBinder
 from tirlite.graph.closing import closed_part
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, Var
 from tirlite.graph.loop import LoopFunction, stepping
@@ -330,9 +330,13 @@ Runner: TypeAlias = "Callable[[FunctionNode, Sequence[Any]], Any]"
 
 @record(eq=False)
 class Timetable:
-    """Segments, with the last use of each value and the extents that it determines."""
+    """Segments, with the last use of each value and the extents that it determines.
+
+    binders: those of the function itself, and of the loops that are run step by step.
+    """
 
     segments: Segments
+    binders: Mapping[FunctionNode, ArgumentBinder]
     extents: Mapping[Expr | Block, tuple[RunDim, ...]]
     last_uses: Mapping[int, tuple[Expr, ...]]
 
@@ -345,7 +349,10 @@ def timetable(segments: Segments) -> Timetable:
     for result in (*segments.results, *segments.kept):
         last.pop(result, None)
     uses = by_key((number, value) for value, number in last.items())
-    return Timetable(segments, extents_found(segments.made), {at: tuple(values) for at, values in uses.items()})
+    last_uses = {at: tuple(values) for at, values in uses.items()}
+    loops = (function for function in functions_in(segments) if isinstance(function, LoopFunction))
+    binders = {function: ArgumentBinder(function) for function in (segments.made.function, *loops)}
+    return Timetable(segments, binders, extents_found(segments.made), last_uses)
 
 
 def functions_in(segments: Segments) -> Iterator[FunctionNode]:
@@ -376,8 +383,8 @@ def _taken(segments: Segments, item: Segment | HostedIf | Nested) -> list[Expr]:
 def run_segments(table: Timetable, arrays: Sequence[Any], runner: Runner) -> dict[Expr, Any]:
     """The values of the results, and of others not freed. Raises KernelRunError for an extent out of its limits."""
     function = table.segments.made.function
-    given, binding = bind(function, arrays)
-    run = _Run(table, runner, dict(binding))
+    given, binding = table.binders[function].bind(arrays)
+    run = _Run(table, runner, binding)
     for param, value in zip(function.params, given, strict=True):
         run.put(param, value)
     for source in table.extents:
@@ -400,7 +407,8 @@ class _Run:
     def put(self, expr: Expr, value: Any) -> None:
         """Records a value, and the extents that it determines."""
         self.values[expr] = value
-        self._find(expr)
+        if expr in self.table.extents:
+            self._find(expr)
 
     def _find(self, place: Expr | Block) -> None:
         for dim in self.table.extents.get(place, ()):
@@ -423,6 +431,8 @@ class _Run:
             self.put(item.call, self._call(item.call))
 
     def _value(self, expr: Expr) -> Any:
+        if expr in self.values:
+            return self.values[expr]
         found = self.table.segments.made.resolved(expr)
         return found.value if isinstance(found, Constant) else self.values[found]
 
@@ -442,7 +452,7 @@ class _Run:
         args = [self._value(arg) for arg in call.args]
         if not isinstance(call.op, LoopFunction):
             return self.runner(call.op, args)
-        return run(stepping(call.op, args, bind(call.op, args)[1], partial(self._step, call.op)))
+        return run(stepping(call.op, args, self.table.binders[call.op].bind(args)[1], partial(self._step, call.op)))
 
     def _step(self, loop: LoopFunction, given: list[Any]) -> Steps[tuple[Any, ...]]:
         yield from ()
