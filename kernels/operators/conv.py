@@ -232,7 +232,7 @@ def _left(most: int, count: int, step: int) -> Inline:
 _MOST_PHASES = 16
 
 
-class Axis(NamedTuple):
+class WindowAxis(NamedTuple):
     """Some places of the result along an axis, the taps that contribute there, and the elements that these read.
 
     The q-th place is `first + every * q`, the t-th tap `tap + tap_every * t`. The tap reads the element at
@@ -259,31 +259,33 @@ class Axis(NamedTuple):
         return at, [*holds, at >= 0, at < as_expr(self.inputs)]
 
 
-def axes_under(window: Window) -> tuple[Axis, ...]:
+def axes_under(window: Window) -> tuple[WindowAxis, ...]:
     """The axes of a convolution."""
     return tuple(
-        Axis(inputs, places, 0, 1, size, 0, 1, stride, 0 - before, dilation)
+        WindowAxis(inputs, places, 0, 1, size, 0, 1, stride, 0 - before, dilation)
         for inputs, places, size, stride, before, dilation in zip(*window, strict=True)
     )
 
 
-def phases_from(window: Window) -> Iterator[tuple[Axis, ...]]:
+def phases_from(window: Window) -> Iterator[tuple[WindowAxis, ...]]:
     """The axes of a transposed convolution for each of its phases; for all at once if these are unknown or many."""
     if prod(window.strides) > _MOST_PHASES or any(
         stride > 1 and not (isinstance(before, int) and isinstance(size, int))
         for _, _, size, stride, before, _ in zip(*window, strict=True)
     ):
         yield tuple(
-            Axis(inputs, places, 0, 1, size, 0, 1, 1, before, -dilation, stride)
+            WindowAxis(inputs, places, 0, 1, size, 0, 1, 1, before, -dilation, stride)
             for inputs, places, size, stride, before, dilation in zip(*window, strict=True)
         )
         return
     yield from combinations(*(tuple(_phases(*axis)) for axis in zip(*window, strict=True)))
 
 
-def _phases(inputs: Extent, places: Extent, size: Extent, stride: int, before: Extent, dilation: int) -> Iterator[Axis]:
+def _phases(
+    inputs: Extent, places: Extent, size: Extent, stride: int, before: Extent, dilation: int
+) -> Iterator[WindowAxis]:
     if stride == 1:
-        yield Axis(inputs, places, 0, 1, size, 0, 1, 1, before, -dilation)
+        yield WindowAxis(inputs, places, 0, 1, size, 0, 1, 1, before, -dilation)
         return
     assert isinstance(size, int)
     assert isinstance(before, int)
@@ -293,10 +295,12 @@ def _phases(inputs: Extent, places: Extent, size: Extent, stride: int, before: E
         tap = taps[0] if taps else 0
         offset = (first + before - tap * dilation) // stride
         count = (places - first + stride - 1) // stride
-        yield Axis(inputs, count, first, stride, len(taps), tap, every, 1, offset, -every * dilation // stride)
+        yield WindowAxis(inputs, count, first, stride, len(taps), tap, every, 1, offset, -every * dilation // stride)
 
 
-def windowed(name: str, types: Types, phases: Sequence[Sequence[Axis]], groups: int, *, transposed: bool) -> PrimFunc:
+def windowed(
+    name: str, types: Types, phases: Sequence[Sequence[WindowAxis]], groups: int, *, transposed: bool
+) -> PrimFunc:
     """y[n, g, o, place] = sum over c and the taps of w[g, o, c, tap] * x[n, g, c, at], plus b[g, o].
 
     `at` is where an element lies under a tap; what lies outside of x is 0. `phases` have each place once. The weights
@@ -331,7 +335,7 @@ def windowed(name: str, types: Types, phases: Sequence[Sequence[Axis]], groups: 
 
 def _sum(
     b: Builder,
-    axes: Sequence[Axis],
+    axes: Sequence[WindowAxis],
     places: Sequence[Expr],
     taken: Extent,
     x: Buffer,
@@ -357,7 +361,7 @@ def _sum(
     return total[()]
 
 
-def _coordinates(axes: Sequence[Axis], place: Expr) -> list[Expr]:
+def _coordinates(axes: Sequence[WindowAxis], place: Expr) -> list[Expr]:
     """The place along each axis for a row-major number."""
     found: list[Expr] = []
     for k, axis in enumerate(axes):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tirlite.ir import NE, Builder, Cast, DType, Expr, PrimFunc, TensorType, f32
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.formulas import Formula, number
-from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents, nest, seen
+from tirlite.kernels.operators.shapes import BroadcastAxis, Extent, broadcast, extents, nest, seen
 
 
 @factory
@@ -57,7 +57,7 @@ def spread(
     return b.build()
 
 
-def _index(axes: Sequence[Axis], operand: int, variables: Sequence[Expr]) -> tuple[Expr, ...]:
+def _index(axes: Sequence[BroadcastAxis], operand: int, variables: Sequence[Expr]) -> tuple[Expr, ...]:
     return tuple(var for axis, var in zip(axes, variables, strict=True) if axis.present[operand])
 
 

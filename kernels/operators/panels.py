@@ -12,7 +12,7 @@ from typing import NamedTuple, Unpack
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
-from tirlite.kernels.operators.conv import Axis, phases_from
+from tirlite.kernels.operators.conv import WindowAxis, phases_from
 from tirlite.kernels.operators.convolution import OutTile, filling, storing, with_bias
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
@@ -168,7 +168,7 @@ def conv_transpose(
 
 
 def _of_phases(
-    window: Window, phases: Sequence[Sequence[Axis]], W: TensorType, kind: DType
+    window: Window, phases: Sequence[Sequence[WindowAxis]], W: TensorType, kind: DType
 ) -> tuple[Inline, Inline, TensorType]:
     """`add_up(phase, sums, held, w, p)`: the sums of panel p at the places of a phase, from the copied plane.
 
@@ -209,7 +209,7 @@ def _of_phases(
     return add_up, hold, kind[taken, high, wide]
 
 
-def _begins(down: Sequence[Axis], across: Sequence[Axis], each: int) -> list[int]:
+def _begins(down: Sequence[WindowAxis], across: Sequence[WindowAxis], each: int) -> list[int]:
     """The byte offset of each phase's weights, with `each` bytes per tap."""
     made, begin = [0] * len(down), 0
     for phase in sorted(range(len(down)), key=lambda phase: (down[phase].tap, across[phase].tap)):

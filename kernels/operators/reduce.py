@@ -10,7 +10,7 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents, from_part, product
+from tirlite.kernels.operators.shapes import BroadcastAxis, Extent, broadcast, extents, from_part, product
 
 
 def row_total(kind: DType, prepare: Inline, join: Inline, start: float) -> Inline:
@@ -123,15 +123,15 @@ def reduce(
     return build(X, Y, kind, groups, chosen, count).named(name)
 
 
-def _groups(shape: tuple[Extent, ...], axes: tuple[int, ...]) -> tuple[Axis, ...]:
+def _groups(shape: tuple[Extent, ...], axes: tuple[int, ...]) -> tuple[BroadcastAxis, ...]:
     """The axes of the operand, with neighbours of one kind joined; the second operand has those that stay."""
     reduced = {axis % len(shape) for axis in axes}
     kept = tuple(1 if axis in reduced else extent for axis, extent in enumerate(shape))
     groups = broadcast((shape, kept), shape)
-    return (*groups, Axis(1, (True, False))) if all(axis.present[1] for axis in groups) else groups
+    return (*groups, BroadcastAxis(1, (True, False))) if all(axis.present[1] for axis in groups) else groups
 
 
-def _parts(groups: tuple[Axis, ...]) -> tuple[Extent, Extent, Inline, Inline]:
+def _parts(groups: tuple[BroadcastAxis, ...]) -> tuple[Extent, Extent, Inline, Inline]:
     """The number of results, the rows of each, and where the rows are: the sum of two offsets."""
     stays = [axis.present[1] for axis in groups]
     results = product(axis.extent for axis in groups if axis.present[1])
@@ -140,7 +140,7 @@ def _parts(groups: tuple[Axis, ...]) -> tuple[Extent, Extent, Inline, Inline]:
 
 
 def _along_rows(
-    X: TensorType, Y: TensorType, kind: DType, groups: tuple[Axis, ...], chosen: Reduction, count: Extent
+    X: TensorType, Y: TensorType, kind: DType, groups: tuple[BroadcastAxis, ...], chosen: Reduction, count: Extent
 ) -> PrimFunc:
     """A reduction of the last axis: rows become numbers, and those of several rows are combined."""
     length = groups[-1].extent
@@ -163,7 +163,7 @@ def _along_rows(
 
 
 def _along_columns(
-    X: TensorType, Y: TensorType, kind: DType, groups: tuple[Axis, ...], chosen: Reduction, count: Extent
+    X: TensorType, Y: TensorType, kind: DType, groups: tuple[BroadcastAxis, ...], chosen: Reduction, count: Extent
 ) -> PrimFunc:
     """A reduction that keeps the last axis: whole rows are combined, a block of columns at a time."""
     width = groups[-1].extent

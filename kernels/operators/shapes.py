@@ -20,7 +20,7 @@ Extent: TypeAlias = "int | Expr"
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class BroadcastAxis:
     """An axis of the result, and which operands have it; the others are broadcast along it."""
 
     extent: Extent
@@ -69,22 +69,22 @@ def is_at_most(a: Extent, b: Extent) -> bool:
     return x is not None and y is not None and prove_le(x, y) is Proof.YES
 
 
-def broadcast(shapes: Sequence[Sequence[Extent]], target: Sequence[Extent]) -> tuple[Axis, ...]:
+def broadcast(shapes: Sequence[Sequence[Extent]], target: Sequence[Extent]) -> tuple[BroadcastAxis, ...]:
     """The merged axes of `target`, to which operands of `shapes` broadcast as in NumPy.
 
     Axes of extent 1 are dropped; adjacent axes along which the same operands are broadcast are merged. Any symbolic
     extent of an operand is taken to equal the target's.
     """
     padded = [(*(1 for _ in range(len(target) - len(shape))), *shape) for shape in shapes]
-    axes: list[Axis] = []
+    axes: list[BroadcastAxis] = []
     for number, extent in enumerate(target):
         present = tuple(not is_one(shape[number]) for shape in padded)
         if is_one(extent):
             continue
         if axes and axes[-1].present == present:
-            axes[-1] = Axis(product((axes[-1].extent, extent)), present)
+            axes[-1] = BroadcastAxis(product((axes[-1].extent, extent)), present)
         else:
-            axes.append(Axis(extent, present))
+            axes.append(BroadcastAxis(extent, present))
     return tuple(axes)
 
 
@@ -129,7 +129,7 @@ def numbered(steps: Sequence[tuple[Extent, Extent, Extent]], *, covers: bool) ->
     return index
 
 
-def to_operand(axes: Sequence[Axis], side: int) -> Inline:
+def to_operand(axes: Sequence[BroadcastAxis], side: int) -> Inline:
     """Maps an element's linear index over all axes to its linear index in the operand `side`."""
     steps = []
     for number, axis in enumerate(axes):
@@ -140,7 +140,7 @@ def to_operand(axes: Sequence[Axis], side: int) -> Inline:
     return numbered(steps, covers=bool(axes) and axes[0].present[side])
 
 
-def from_part(axes: Sequence[Axis], chosen: Sequence[bool]) -> Inline:
+def from_part(axes: Sequence[BroadcastAxis], chosen: Sequence[bool]) -> Inline:
     """Maps a linear index over the chosen axes to the linear index over all axes, with 0 along the others."""
     steps = []
     for number, axis in enumerate(axes):

@@ -10,7 +10,7 @@ from every import every
 from parsed import parsed
 
 import tirlite as tl
-from tirlite.analysis import Dependence, Facts, Step, dependences
+from tirlite.analysis import Dependence, Facts, IterationStep, dependences
 from tirlite.analysis.loops.patterns import has_elements_apart
 from tirlite.ir import For, Store
 from tirlite.rewrite import Normalize
@@ -32,7 +32,7 @@ def told(body: str) -> list[str]:
     return [str(each) for each in dependences(func)]
 
 
-def admits(step: Step, distance: float) -> bool:
+def admits(step: IterationStep, distance: float) -> bool:
     if (distance > 0) - (distance < 0) not in SIGNS[step.direction]:
         return False
     return not isinstance(step.distance, int) or step.distance == distance
@@ -144,7 +144,7 @@ def test_the_carrier_is_the_outermost_loop_that_lies_between() -> None:
     func = tl.parse(HEADER + indent(body, "    "))
     (each,) = dependences(func)
     assert each.carrier is each.loops[1]
-    assert (each.kind.value, each.level, each.steps) == ("flow", 1, (Step("=", 0), Step("<", 1)))
+    assert (each.kind.value, each.level, each.steps) == ("flow", 1, (IterationStep("=", 0), IterationStep("<", 1)))
 
 
 def test_what_is_not_told_of_an_access_may_be_anything() -> None:

@@ -1,4 +1,4 @@
-"""Extents that a run finds: storage for the most there can be, one plan, results of the size that was found."""
+"""Run-time extents: storage for the most there can be, one plan, results of the size that was found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extents that nothing bounds: a run finds them, and what has them is planned, and runs, behind that."""
+"""Run-time extents that nothing bounds: what has them is planned, and runs, once they are known."""
 
 from __future__ import annotations
 

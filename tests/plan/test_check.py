@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from every import every
 
-from tirlite.plan import Counterexample, Fault, Placement, Plan, Pool, Problem, Region, Request, check, solve
+from tirlite.plan import Counterexample, Fault, Placement, Plan, PlannedPool, Pool, Problem, Request, check, solve
 from tirlite.plan.layout import addresses
 from tirlite.sizes import Dim, maximum
 from tirlite.sizes.prove import is_at_most
@@ -72,12 +72,18 @@ def test_placements_are_looked_at_one_by_one(placements, expected):
     ("pools", "expected"),
     [
         ({}, Fault.NO_POOL),
-        ({"arena": Region("global", "global", 95, 8)}, Fault.OUTSIDE),
-        ({"arena": Region("global", "global", 96, 4)}, Fault.MISALIGNED),
-        ({"arena": Region("shared", "shared", 96, 8)}, Fault.WRONG_MEMORY),
-        ({"arena": Region("global", "global", 96, 8)}, None),
-        ({"arena": Region("global", "global", 96, 8), "idle": Region("global", "global", -8, 8)}, Fault.NEGATIVE),
-        ({"arena": Region("global", "global", 96, 8), "idle": Region("nowhere", "global", 8, 8)}, Fault.WRONG_MEMORY),
+        ({"arena": PlannedPool("global", "global", 95, 8)}, Fault.OUTSIDE),
+        ({"arena": PlannedPool("global", "global", 96, 4)}, Fault.MISALIGNED),
+        ({"arena": PlannedPool("shared", "shared", 96, 8)}, Fault.WRONG_MEMORY),
+        ({"arena": PlannedPool("global", "global", 96, 8)}, None),
+        (
+            {"arena": PlannedPool("global", "global", 96, 8), "idle": PlannedPool("global", "global", -8, 8)},
+            Fault.NEGATIVE,
+        ),
+        (
+            {"arena": PlannedPool("global", "global", 96, 8), "idle": PlannedPool("nowhere", "global", 8, 8)},
+            Fault.WRONG_MEMORY,
+        ),
     ],
 )
 def test_pools_are_looked_at_too(pools, expected):
@@ -86,7 +92,7 @@ def test_pools_are_looked_at_too(pools, expected):
 
 def test_a_pool_of_an_unwanted_memory_is_refused():
     problem = Problem((Request("a", 64, (0, 2), pools=("p",)),), (Pool("p"), Pool("q")))
-    assert fault(problem, {"a": ("x", 0)}, pools={"x": Region("q", "global", 64)}) is Fault.WRONG_MEMORY
+    assert fault(problem, {"a": ("x", 0)}, pools={"x": PlannedPool("q", "global", 64)}) is Fault.WRONG_MEMORY
 
 
 def test_the_alignment_of_the_memory_holds_for_all_in_it():
@@ -149,8 +155,8 @@ def test_an_order_of_symbolic_offsets_that_samples_do_not_show_is_found():
 def test_a_symbolic_request_must_lie_inside_for_all_values():
     n = Dim("n", max=16)
     problem = Problem((Request("a", 4 * n, (0, 2)),))
-    assert fault(problem, {"a": ("x", 0)}, pools={"x": Region("global", "global", 64)}) is None
-    assert fault(problem, {"a": ("x", 0)}, pools={"x": Region("global", "global", 63)}) is Fault.OUTSIDE
+    assert fault(problem, {"a": ("x", 0)}, pools={"x": PlannedPool("global", "global", 64)}) is None
+    assert fault(problem, {"a": ("x", 0)}, pools={"x": PlannedPool("global", "global", 63)}) is Fault.OUTSIDE
 
 
 def random_problem(random):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tirlite.analysis.loops.dependence import (
         Dependence as Dependence,
         DependenceKind as DependenceKind,
-        Step as Step,
+        IterationStep as IterationStep,
     )
     from tirlite.analysis.param_uses import ParamUses as ParamUses, Use as Use
     from tirlite.analysis.shape_plan import (

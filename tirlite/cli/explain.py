@@ -10,7 +10,7 @@ from textwrap import wrap
 
 import tirlite
 from tirlite.cli.command_error import CommandMessage
-from tirlite.diag import Entry, TirliteError, entries, message_kinds, nearest
+from tirlite.diag import Explanation, TirliteError, entries, message_kinds, nearest
 from tirlite.groups import by_key
 from tirlite.show import Piece, write
 
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _named(given: str, known: dict[str, Entry]) -> Entry:
+def _named(given: str, known: dict[str, Explanation]) -> Explanation:
     code = given.removeprefix("error").strip("[]: ").lower().replace("_", "-")
     if code not in known:
         near = nearest(code, known) or _sharing_words(code, known)
@@ -88,7 +88,7 @@ def _sharing_words(code: str, known: Iterable[str]) -> str:
     return ", ".join([f"`{each}`" for each in known if words & set(each.split("-"))][:3])
 
 
-def all_entries() -> dict[str, Entry]:
+def all_entries() -> dict[str, Explanation]:
     """The entries of all codes, in order."""
     for module in pkgutil.walk_packages(tirlite.__path__, "tirlite.", onerror=None):
         if not module.name.startswith(_PASSED_OVER):
@@ -96,7 +96,7 @@ def all_entries() -> dict[str, Entry]:
     return entries(message_kinds())
 
 
-def page(found: Iterable[Entry]) -> str:
+def page(found: Iterable[Explanation]) -> str:
     """All entries as Markdown, grouped by error class."""
     groups = by_key((entry.raises, entry) for entry in found)
     parts = [_HEAD]
@@ -119,7 +119,7 @@ def _classes() -> list[type[TirliteError]]:
     return found
 
 
-def _section(entry: Entry) -> str:
+def _section(entry: Explanation) -> str:
     parts = [f"- Reads: `` {entry.title} ``", f"- Example: {entry.example}", f"- Fix: {entry.fix}"]
     lines = [*_wrapped(entry.cause), "", *(line for part in parts for line in _wrapped(part, "  "))]
     return "\n".join([f"### {entry.code}", "", *lines, ""])

@@ -6,7 +6,7 @@ from tirlite.late import late_names
 
 if TYPE_CHECKING:
     from tirlite.diag.entry import (
-        Entry as Entry,
+        Explanation as Explanation,
         entries as entries,
         entry_of as entry_of,
         message_kinds as message_kinds,

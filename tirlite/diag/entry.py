@@ -21,7 +21,7 @@ _CAUSE, _EXAMPLE, _FIX = "Cause", "Example", "Fix"
 
 
 @record
-class Entry:
+class Explanation:
     """What there is to say about one code. `raises` is the name of the error that carries it."""
 
     code: str
@@ -39,7 +39,7 @@ class Entry:
         return tuple(pieces)
 
 
-def entry_of(kind: type[Message]) -> Entry:
+def entry_of(kind: type[Message]) -> Explanation:
     """The entry of a class. Raises ValueError where its docstring lacks a part."""
     parts: dict[str, list[str]] = {_CAUSE: []}
     name = _CAUSE
@@ -54,10 +54,10 @@ def entry_of(kind: type[Message]) -> Entry:
     missing = [each for each in (_CAUSE, _EXAMPLE, _FIX) if not texts.get(each)]
     if missing:
         raise ValueError(f"the docstring of {kind.__name__} lacks its {', '.join(missing).lower()}")
-    return Entry(kind.code, kind.raises.__name__, kind.title, texts[_CAUSE], texts[_EXAMPLE], texts[_FIX])
+    return Explanation(kind.code, kind.raises.__name__, kind.title, texts[_CAUSE], texts[_EXAMPLE], texts[_FIX])
 
 
-def entries(kinds: Iterable[type[Message]]) -> dict[str, Entry]:
+def entries(kinds: Iterable[type[Message]]) -> dict[str, Explanation]:
     """The entries of these classes by code, in the order of the codes."""
     return {kind.code: entry_of(kind) for kind in sorted(kinds, key=lambda kind: kind.code)}
 

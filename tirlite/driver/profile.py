@@ -155,10 +155,10 @@ def profile_of(calls: TimedCalls) -> Profile:
     version = calls.plain
     target = version.options.target
     workers = min(target.workers, threads_now())
-    return Profile(version.front.name, workers, [*_rows(calls, ticks, Limits(target))], best, plain)
+    return Profile(version.front.name, workers, [*_rows(calls, ticks, MachineLimits(target))], best, plain)
 
 
-def _rows(calls: TimedCalls, ticks: Array, limits: Limits) -> Iterator[LoopProfile]:
+def _rows(calls: TimedCalls, ticks: Array, limits: MachineLimits) -> Iterator[LoopProfile]:
     """The loops that ran. Loops made from one source loop are one row."""
     func, binding = calls.func, calls.binding
     sizes = dict(zip(func.dims, binding.dims, strict=True))
@@ -206,7 +206,7 @@ def _place(stmt: Stmt) -> object:
     return None if span is None else (span.source.name, span.line, span.column)
 
 
-def _limit(costs: Costs, limits: Limits) -> tuple[float, str]:
+def _limit(costs: Costs, limits: MachineLimits) -> tuple[float, str]:
     """The least seconds that the machine needs for the costs, and which of them takes longest."""
     needs = {"bytes": limits.moving(costs.read, costs.written)}
     if costs.operations is None or costs.functions is None:
@@ -314,7 +314,7 @@ def _numpy(kind: str) -> np.dtype[Any]:
     return dtype.numpy
 
 
-class Limits:
+class MachineLimits:
     """The machine's measured limits in seconds, for its current processors and memory; each is measured once."""
 
     def __init__(self, target: Target) -> None:

@@ -20,7 +20,7 @@ class NoGraphFunction(Message):
 
 
 class ExtentsOfRun(GraphMessage):
-    """A graph with extents that a run finds is given to what takes sizes that a call knows.
+    """A graph with run-time extents is given to what takes sizes that a call knows.
 
     Example: `tl.graph.StaticRuntime(f)`, where `f` returns the indices of what is not zero in its operand.
     Fix: `tl.graph.compile(f)` runs it, `tl.graph.evaluate(f, ...)` tells what it means.

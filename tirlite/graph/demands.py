@@ -155,7 +155,7 @@ class Demands:
     def ask(self, a: Size, b: Size, asked_by: object, span: Span | None) -> bool:
         """Whether the two are equal by proof, or from now on by demand; not where they never are.
 
-        Of extents that a run finds nothing is demanded of a call, nor is a fact of a dim by what a call may not run:
+        Of run-time extents nothing is demanded of a call, nor is a fact of a dim by what a call may not run:
         these are noted in `found_equal`, if there is one.
         """
         a, b = self.now(a), self.now(b)

@@ -170,7 +170,7 @@ def constant(array: Array, dtype: DType, *, name: str = "", span: Span | None = 
 
 
 class RunDimOfFunction(GraphMessage):
-    """A function is called whose result has an extent that its run finds.
+    """A function is called whose result has a run-time extent.
 
     Example: `g.invoke(f, x)`, where `f` returns the indices of what is not zero in `x`.
     """
@@ -296,7 +296,7 @@ class If(Expr):
     """`then` if the condition is true, else `other`. Expressions that only one branch uses are computed only there.
 
     Both branches have the same type. With `given`, they may differ in extents, and the result has the type `given` with
-    the taken branch's extents: these are found during the run, or read from the result if they are dims of its own.
+    the taken branch's extents: these are run-time extents, or read from the result if they are dims of its own.
     """
 
     condition: Expr

@@ -49,7 +49,7 @@ class LoopFunction(FunctionNode):
 
     @property
     def changes(self) -> bool:
-        """Whether extents of carried values or of results are found during the run."""
+        """Whether carried values or results have run-time extents."""
         return bool(self.behind)
 
     @property
@@ -73,7 +73,7 @@ class LoopFunction(FunctionNode):
 
 
 # Takes a step: its results, for its operands.
-Step: TypeAlias = "Callable[[list[Any]], Steps[tuple[Any, ...]]]"
+RunStep: TypeAlias = "Callable[[list[Any]], Steps[tuple[Any, ...]]]"
 
 
 class LoopRoom(Message):
@@ -98,7 +98,9 @@ class UnlikeResults(Message):
     title = "step {steps} of `{loop}` gives a result of shape {shape}, those before gave {before}"
 
 
-def stepping(loop: LoopFunction, args: Sequence[Any], binding: Mapping[Dim, int], step: Step) -> Steps[tuple[Any, ...]]:
+def stepping(
+    loop: LoopFunction, args: Sequence[Any], binding: Mapping[Dim, int], step: RunStep
+) -> Steps[tuple[Any, ...]]:
     """The results of a loop: the number reached, the carried values, and the rows of its steps.
 
     Raises KernelRunError for a step for whose results there is no room, and where they have several shapes.

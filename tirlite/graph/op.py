@@ -389,7 +389,7 @@ class Count(Attrs):
 
 @record
 class Reshape(Attrs):
-    """All extents of the result; `told` are extents found during the run, which must equal those given."""
+    """All extents of the result; `told` are run-time extents, which must equal those given."""
 
     shape: Shape
     told: Shape = ()

@@ -110,7 +110,7 @@ class Program:
 
 
 def extents_found(made: Program) -> dict[Expr | Block, tuple[RunDim, ...]]:
-    """The extents that a run finds, by the step after which they and their limits are known.
+    """The run-time extents, by the step after which they and their limits are known.
 
     That may be a constant or a parameter too, or the block of a branch that alone uses the extents.
     """

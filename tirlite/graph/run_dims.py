@@ -1,4 +1,4 @@
-"""Extents that a run finds: dims whose value is that of a tensor computed before, and their upper bounds.
+"""Run-time extents: dims whose value is that of a tensor computed before, and their upper bounds.
 
 A tensor with such an extent gets storage for the most elements it can have, which is planned like that of any other
 tensor, and is seen with the extent that the run found.
@@ -22,7 +22,7 @@ from tirlite.sizes.terms import Origin, serial_of
 
 
 class UnboundedExtent(GraphMessage):
-    """A tensor has an extent that a run finds, and of which no greatest value is known.
+    """A tensor has a run-time extent of which no greatest value is known.
 
     Example: `g.broadcast_to(x, (8 - k,))`, where `k` is how many elements of another tensor are not zero.
     Fix: Give an extent that grows with what the run finds, or the maximum of 0 and such an extent.
@@ -44,7 +44,7 @@ class ExtentOutside(Message):
 
 
 class Wanted(NamedTuple):
-    """The condition on an extent that a run finds: in words with placeholders, and the inclusive limits."""
+    """The condition on a run-time extent: in words with placeholders, and the inclusive limits."""
 
     text: str
     low: Size | None
@@ -106,13 +106,13 @@ def _restored(name: str, source: object, least: Size, most: Size | None, origin:
 
 
 def run_dims(sizes: Iterable[SizeLike]) -> tuple[RunDim, ...]:
-    """The extents that a run finds, among these sizes and inside of them, each once."""
+    """The run-time extents among these sizes and inside of them, each once."""
     found = (atom for size in sizes if isinstance(size, Poly) for atom in inside_out(size))
     return tuple(dict.fromkeys(atom for atom in found if isinstance(atom, RunDim)))
 
 
 def with_limits(sizes: Iterable[Size]) -> list[Size]:
-    """The sizes, after the limits of the extents among them that a run finds."""
+    """The sizes, after the limits of the run-time extents among them."""
     layers = [[*sizes]]
     while layers[-1]:
         layers.append([limit for dim in run_dims(layers[-1]) for limit in dim.limits if not isinstance(limit, int)])

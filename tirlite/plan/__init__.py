@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         Decision as Decision,
         Layout as Layout,
         Placement as Placement,
-        Region as Region,
+        PlannedPool as PlannedPool,
     )
     from tirlite.plan.plan import Plan as Plan
     from tirlite.plan.problem import Problem as Problem

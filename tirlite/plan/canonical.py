@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tirlite.diag import TirliteError
 from tirlite.plan.check import check
-from tirlite.plan.layout import Decision, Placement, Region
+from tirlite.plan.layout import Decision, Placement, PlannedPool
 from tirlite.plan.order import SizeOrder, drawn, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
@@ -166,7 +166,7 @@ def transferred(plan: Plan, problem: Problem, dims: Mapping[Dim, Dim]) -> Plan:
         plan,
         problem=problem,
         placements={names[i]: Placement(pools[p.pool], renamed(p.offset)) for i, p in plan.placements.items()},
-        pools={pools[n]: Region(r.memory, r.scope, renamed(r.size), r.align) for n, r in plan.pools.items()},
+        pools={pools[n]: PlannedPool(r.memory, r.scope, renamed(r.size), r.align) for n, r in plan.pools.items()},
         decisions={
             names[i]: Decision(d.choice, None if d.before is None else renamed(d.before))
             for i, d in plan.decisions.items()

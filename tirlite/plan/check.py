@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from tirlite.plan.arguments import demand
 from tirlite.plan.collection import collection_paused
-from tirlite.plan.layout import Layout, Region
+from tirlite.plan.layout import Layout, PlannedPool
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Pool, Request
 from tirlite.plan.verdict import Counterexample, Fault, Ok
@@ -174,7 +174,7 @@ def _check_places(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[C
                 yield Counterexample(Fault.NOT_FIXED, text, (other, request.id))
 
 
-def _lies_well(request: Request, offset: Size, region: Region, memories: Mapping[str, Pool]) -> bool:
+def _lies_well(request: Request, offset: Size, region: PlannedPool, memories: Mapping[str, Pool]) -> bool:
     """Whether a request is plainly in a memory that it accepts, aligned, and inside its pool, without a proof."""
     name, size, room = region.memory, request.size, region.size
     if not (type(offset) is type(size) is type(room) is int) or name not in memories or name not in request.memories:
@@ -183,7 +183,9 @@ def _lies_well(request: Request, offset: Size, region: Region, memories: Mapping
     return offset >= 0 and offset + size <= room and offset % align == 0 and region.align % align == 0
 
 
-def _offset_fault(proofs: _Proofs, request: Request, offset: Size, align: int, region: Region) -> Counterexample | None:
+def _offset_fault(
+    proofs: _Proofs, request: Request, offset: Size, align: int, region: PlannedPool
+) -> Counterexample | None:
     ids = (request.id,)
     if not proofs.at_most(0, offset):
         return Counterexample(Fault.NEGATIVE, f"`{request.id}` lies at offset {offset}", ids)
@@ -336,16 +338,16 @@ def _check_total(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Co
         yield Counterexample(Fault.TOTAL, f"the pools have {expected} bytes together, and the plan tells {plan.total}")
 
 
-def _rows(problem: Problem, plan: Layout) -> dict[str, list[Region]]:
+def _rows(problem: Problem, plan: Layout) -> dict[str, list[PlannedPool]]:
     """The pools of each memory in the order of their addresses: those with fixed offsets first."""
     fixed = {plan.placements[request.id].pool for request in problem.requests if request.fixed is not None}
-    rows: dict[str, list[Region]] = {}
+    rows: dict[str, list[PlannedPool]] = {}
     for name in sorted(plan.pools, key=lambda name: name not in fixed):
         rows.setdefault(plan.pools[name].memory, []).append(plan.pools[name])
     return rows
 
 
-def _end_of(row: Sequence[Region]) -> Size:
+def _end_of(row: Sequence[PlannedPool]) -> Size:
     """The end of pools one after another, each aligned."""
     end: Size = 0
     for region in row:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import repeat
 
-from tirlite.plan.layout import Choice, Decision, Layout, Placement, Region
+from tirlite.plan.layout import Choice, Decision, Layout, Placement, PlannedPool
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Pool, Request
@@ -20,7 +20,7 @@ class Draft:
 
     problem: Problem
     placements: dict[str, Placement] = field(default_factory=dict)
-    pools: dict[str, Region] = field(default_factory=dict)
+    pools: dict[str, PlannedPool] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
     in_place: list[tuple[str, str]] = field(default_factory=list)
 
@@ -41,7 +41,7 @@ class Draft:
     ) -> None:
         """Adds a pool with requests at these offsets; it is aligned to `align` at least."""
         aligns = [self.problem.by_id[each].align for each in offsets]
-        self.pools[name] = Region(memory.name, memory.scope, size, max(memory.align, align, *aligns))
+        self.pools[name] = PlannedPool(memory.name, memory.scope, size, max(memory.align, align, *aligns))
         self.placements |= {each: Placement(name, offset) for each, offset in offsets.items()}
         self.decisions.update(zip(offsets, decisions, strict=False))
 

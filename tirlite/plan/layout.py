@@ -81,7 +81,7 @@ class Placement(NamedTuple):
 
 
 @record
-class Region:
+class PlannedPool:
     """A pool of a plan: one contiguous address space of `size` bytes in `memory`, a pool of the problem."""
 
     memory: str
@@ -110,7 +110,7 @@ class Layout:
 
     problem: Problem
     placements: Mapping[str, Placement]
-    pools: Mapping[str, Region]
+    pools: Mapping[str, PlannedPool]
     strategy: str
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     deterministic: bool = True
@@ -206,7 +206,7 @@ def total_of(sizes: Iterable[Size]) -> Size:
     return level[0] + constant if level else constant
 
 
-def pools_of(problem: Problem, placements: Mapping[str, Placement]) -> dict[str, Region]:
+def pools_of(problem: Problem, placements: Mapping[str, Placement]) -> dict[str, PlannedPool]:
     """The smallest pools that hold the requests at their placements.
 
     A pool lies in the memory of its name, or else in the first one that all requests in it accept.
@@ -218,7 +218,7 @@ def pools_of(problem: Problem, placements: Mapping[str, Placement]) -> dict[str,
         common = [m for m in requests[0].memories if all(m in r.memories for r in requests)]
         memory = problem.memories[pool if pool in common else (common or requests[0].memories)[0]]
         size = maximum(*(placements[r.id].offset + r.size for r in requests))
-        pools[pool] = Region(memory.name, memory.scope, size, max(memory.align, *(r.align for r in requests)))
+        pools[pool] = PlannedPool(memory.name, memory.scope, size, max(memory.align, *(r.align for r in requests)))
     return pools
 
 
@@ -228,7 +228,9 @@ L = TypeVar("L", bound=Layout)
 def at(layout: L, binding: Mapping[Dim, int]) -> L:
     """The layout with constant sizes and offsets that `layout` becomes at a binding."""
     placements = {name: Placement(p.pool, evaluate(p.offset, binding)) for name, p in layout.placements.items()}
-    pools = {name: Region(r.memory, r.scope, evaluate(r.size, binding), r.align) for name, r in layout.pools.items()}
+    pools = {
+        name: PlannedPool(r.memory, r.scope, evaluate(r.size, binding), r.align) for name, r in layout.pools.items()
+    }
     decisions = {
         name: Decision(d.choice, None if d.before is None else evaluate(d.before, binding))
         for name, d in layout.decisions.items()

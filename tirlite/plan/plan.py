@@ -25,7 +25,7 @@ _CLOSER = 2_000
 
 @record(slots=False)
 class Plan(Layout):
-    """Where each request lies: `placements[id]` is (pool, offset in bytes), `pools[name]` is a Region of a memory.
+    """Where each request lies: `placements[id]` is (pool, offset in bytes), `pools[name]` is a PlannedPool of a memory.
 
     A plan made by hand needs its placements alone: `Plan.of(problem, {"a": ("arena", 0), "b": ("arena", 64)})`. It is
     not checked before `check` or `solve` sees it.

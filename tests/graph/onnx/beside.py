@@ -41,7 +41,7 @@ def session(model: Any, *, plain: bool = True) -> Any:
 
 
 def other_planners(f: tl.graph.Function) -> list[Any]:
-    """What runs the function on storage of other planners; nothing where they have none, for extents of a run."""
+    """What runs the function on storage of other planners; nothing where they have none, for run-time extents."""
     try:
         explicit = tl.graph.explicit_allocation(f)
         return [explicit, tl.graph.StorageCoalesce("pack")(explicit), tl.graph.StaticRuntime(f)]

@@ -131,7 +131,7 @@ class Judging:
 
         With `factors` numbers that something is multiplied by may be taken to be at least 0.
         """
-        entry = Entry(self._facts, self._elements, scans=scans, factors=factors) if self.is_open else None
+        entry = AtEntry(self._facts, self._elements, scans=scans, factors=factors) if self.is_open else None
         return Decided(self.safety if entry is None else entry.decided(self._judged), entry)
 
     def at_loops(self, safety: Safety) -> Safety:
@@ -153,7 +153,7 @@ class Decided:
     """The accesses of a function, some of them decided at its entry, and what is known there where any are."""
 
     safety: Safety
-    entry: Entry | None
+    entry: AtEntry | None
 
 
 def plain_safety_of(facts: Facts) -> Safety:
@@ -185,7 +185,7 @@ def _is_plainly_proved(facts: Facts, bounds: Bounds) -> bool:
     )
 
 
-class Entry:
+class AtEntry:
     """What can be decided at the entry to one function.
 
     First with elements of arrays that may be any integers; then with those of 64 bits taken to be ordinary numbers,

@@ -37,7 +37,7 @@ class DependenceKind(Enum):
 
 
 @record
-class Step:
+class IterationStep:
     """Where the iteration of the sink lies in one loop, seen from that of the source.
 
     `direction` is `<` where it comes later, `=` where it is the same, `>` where it comes earlier, `*` where more than
@@ -81,7 +81,7 @@ class Dependence:
         return self.source.reduction is not None and self.source.reduction is self.sink.reduction
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[IterationStep, ...]:
         """For each of `loops` how the sink lies to the source."""
         return self._pair.steps(self)
 
@@ -312,20 +312,20 @@ class Pair:
             if self.first is self.then:
                 return
 
-    def steps(self, of: Dependence) -> tuple[Step, ...]:
+    def steps(self, of: Dependence) -> tuple[IterationStep, ...]:
         """For each loop how the sink lies to the source."""
-        found = [Step("=", 0)] * of.level
+        found = [IterationStep("=", 0)] * of.level
         if of.level == len(self.loops):
             return tuple(found)
         forward = 1 if of.sink is self.first else -1
         known = self.solve(of.level, forward) or {}
         carried = known.get(of.level)
-        found.append(Step("<", None if carried is None else forward * carried))
+        found.append(IterationStep("<", None if carried is None else forward * carried))
         for level in range(of.level + 1, len(self.loops)):
             distance = known.get(level)
             signs = [sign for sign in (1, 0, -1) if self.solve(of.level, forward, (level, forward * sign)) is not None]
             direction = _SPELLED[signs[0]] if len(signs) == 1 else "*"
-            found.append(Step(direction, None if distance is None else forward * distance))
+            found.append(IterationStep(direction, None if distance is None else forward * distance))
         return tuple(found)
 
     def solve(self, level: int | None, sign: int = 0, inner: tuple[int, int] | None = None) -> dict[int, Size] | None:

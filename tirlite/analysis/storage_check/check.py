@@ -22,7 +22,7 @@ from tirlite.analysis.storage_check.resident import (
     Flow,
     Happening,
     InPlaceClaim,
-    Region,
+    ProgramPart,
     Resident,
     Root,
     StorageFault,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tirlite.analysis.storage_check.trials import Trials
 
 
-_Run: TypeAlias = tuple[int, int, Region]
+_Run: TypeAlias = tuple[int, int, ProgramPart]
 
 
 @of_prim_func
@@ -74,7 +74,7 @@ class _Check:
         self.holds: dict[tuple[Buffer, Buffer], bool] = {}
         self.places = Places(rewritten)
         self.original = original
-        self.outermost: dict[tuple[Region, Region], Region | None] = {}
+        self.outermost: dict[tuple[ProgramPart, ProgramPart], ProgramPart | None] = {}
 
     def run(self) -> None:
         plan = self.walk.plan
@@ -381,7 +381,7 @@ def _are_alike(one: Buffer, other: Buffer) -> bool:
     )
 
 
-def _share_a_loop(one: Region, other: Region, home: Region) -> bool:
+def _share_a_loop(one: ProgramPart, other: ProgramPart, home: ProgramPart) -> bool:
     """Whether a loop inside of `home`, which holds both, is around both."""
     while one is not other:
         if one.depth >= other.depth:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from tirlite.analysis.storage_check.resident import Flow, Happening, Region, Resident
+from tirlite.analysis.storage_check.resident import Flow, Happening, ProgramPart, Resident
 from tirlite.ir import Stmt
 from tirlite.record import record
 
@@ -47,7 +47,7 @@ _WRITTEN = _Effect((_SAME[_HOLDS], _SAME[_HOLDS], _SAME[_CLOBBERED]))
 class _Open:
     """A region on the way through it: its effect so far, and for a choice how many branches that joins."""
 
-    region: Region
+    region: ProgramPart
     effect: _Effect = _NOTHING
     branches: int = 0
 
@@ -61,7 +61,7 @@ class Spared:
 
     first: int
     last: int
-    region: Region
+    region: ProgramPart
     takes_over: bool
 
 
@@ -97,10 +97,10 @@ def _clobbering(stmt: Stmt) -> _Effect:
     return _Effect((_SAME[_FRESH], _SAME[_CLOBBERED], _SAME[_CLOBBERED]), (None, stmt, None))
 
 
-def _enter(stack: list[_Open], region: Region) -> None:
+def _enter(stack: list[_Open], region: ProgramPart) -> None:
     """Leave the regions that do not hold `region`, and enter those that do."""
     path = []
-    inner: Region = region
+    inner: ProgramPart = region
     while inner.depth > stack[-1].region.depth:
         path.append(inner)
         assert inner.parent is not None

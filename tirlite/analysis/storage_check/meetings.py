@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, takewhile
 
-from tirlite.analysis.storage_check.resident import Bytes, Flow, Happening, Region, Resident
+from tirlite.analysis.storage_check.resident import Bytes, Flow, Happening, ProgramPart, Resident
 from tirlite.record import replace
 from tirlite.sizes import Dim, Size, dims_of, evaluate, fails_at_a_sample
 
@@ -138,7 +138,7 @@ def _ordering(places: Sequence[Bytes]) -> Callable[[Size], int]:
 Hull = tuple[int, int]
 
 
-def hull_of(resident: Resident, outermost: dict[tuple[Region, Region], Region | None]) -> Hull | None:
+def hull_of(resident: Resident, outermost: dict[tuple[ProgramPart, ProgramPart], ProgramPart | None]) -> Hull | None:
     """From the first to the last position; None for what is never touched.
 
     What happens in a loop inside the body of the Allocate counts as all of that loop. A buffer whose address is handed
@@ -171,7 +171,9 @@ def _begin(resident: Resident) -> int:
     return region.begin
 
 
-def _touched(home: Region, touches: list[Happening], outermost: dict[tuple[Region, Region], Region | None]) -> Hull:
+def _touched(
+    home: ProgramPart, touches: list[Happening], outermost: dict[tuple[ProgramPart, ProgramPart], ProgramPart | None]
+) -> Hull:
     low, high = touches[0].position, touches[-1].position
     for each in touches:
         region = each.region
@@ -218,7 +220,7 @@ def may_meet(one: Resident, other: Resident) -> bool:
     return any(a[0] <= b[1] and b[0] <= a[1] for a in one.stretches for b in other.stretches)
 
 
-def stretches_around(home: Region, hull: Hull) -> list[Hull]:
+def stretches_around(home: ProgramPart, hull: Hull) -> list[Hull]:
     """All that may run in one thread while another one is within `hull`, which lies in the body `home`.
 
     A thread gets no further than to the next barrier, be it in the next iteration of a loop, and is no further behind
@@ -227,7 +229,7 @@ def stretches_around(home: Region, hull: Hull) -> list[Hull]:
     found = [hull]
     forwards, backwards = True, True
     low, high = hull
-    region: Region | None = home
+    region: ProgramPart | None = home
     while region is not None and (forwards or backwards):
         ahead = [each for each in region.barriers if each > high]
         behind = [each for each in region.barriers if each < low]
@@ -246,7 +248,7 @@ def stretches_around(home: Region, hull: Hull) -> list[Hull]:
     return found
 
 
-def _outermost_loop(region: Region, home: Region) -> Region | None:
+def _outermost_loop(region: ProgramPart, home: ProgramPart) -> ProgramPart | None:
     inside = takewhile(lambda each: each is not home, region.around())
     loops = [each for each in inside if each.flow is Flow.LOOP]
     return loops[-1] if loops else None

@@ -23,7 +23,7 @@ class Flow(Enum):
 
 
 @record(frozen=False, eq=False)
-class Region:
+class ProgramPart:
     """A part of the program, from position `begin` to `end`.
 
     `attach` is the parallel or thread-bound loop whose iterations have storage of their own here; `attached` is the
@@ -32,19 +32,19 @@ class Region:
     """
 
     flow: Flow
-    parent: Region | None
+    parent: ProgramPart | None
     depth: int
     begin: int
     attach: For | None = None
-    attached: Region | None = None
+    attached: ProgramPart | None = None
     end: int = -1
     barriers: list[int] = field(default_factory=list)
     composite: Stmt | None = None
     is_else: bool = False
 
-    def around(self) -> Iterator[Region]:
+    def around(self) -> Iterator[ProgramPart]:
         """The region itself, and those around it."""
-        region: Region | None = self
+        region: ProgramPart | None = self
         while region is not None:
             yield region
             region = region.parent
@@ -59,7 +59,7 @@ class Happening:
 
     position: int
     writes: bool
-    region: Region
+    region: ProgramPart
     stmt: Stmt
     node: Node
 
@@ -72,7 +72,7 @@ class Root:
     """
 
     stmt: Allocate
-    region: Region
+    region: ProgramPart
     thread: For | None
     block: For | None
     residents: list[Resident] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Resident:
     """
 
     stmt: Allocate
-    region: Region
+    region: ProgramPart
     position: int
     declared: DeclaredBuffer
     happenings: list[Happening] = field(default_factory=list)

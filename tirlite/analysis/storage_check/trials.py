@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tirlite.analysis.param_uses import ParamUses, Use
-from tirlite.analysis.storage_check.resident import Flow, Happening, Region
+from tirlite.analysis.storage_check.resident import Flow, Happening, ProgramPart
 from tirlite.analysis.trials.points import Array, Cell, Points, access_at, constant, one_point, sizes_from, trial_value
 from tirlite.ir.dtype import TypeCode
 from tirlite.ir.expr import Buffer, Expr, Load, Var
@@ -44,7 +44,7 @@ class _Instances:
     """The instances of one access: for each point and lane the first byte, and the points."""
 
     happening: Happening
-    path: tuple[Region, ...]
+    path: tuple[ProgramPart, ...]
     points: Points
     bytes: Array
     width: int
@@ -67,7 +67,7 @@ class Trials:
             elif isinstance(stmt, View):
                 self._views[stmt.buffer] = stmt
 
-    def refuted(self, writes: Sequence[Happening], uses: Sequence[Happening], home: Region) -> Stmt | None:
+    def refuted(self, writes: Sequence[Happening], uses: Sequence[Happening], home: ProgramPart) -> Stmt | None:
         """The use that comes after a write to the same byte, in one run of the body `home`; None if none is found."""
         if self.left <= 0:
             return None
@@ -90,7 +90,7 @@ class Trials:
         starts = [one_point(sizes_from(self._numbers, least, _MOST)) for least in _SIZES]
         return tuple(Points(each.count, {**each.values, **cells}, each.context, each.iteration) for each in starts)
 
-    def _instances(self, happening: Happening, home: Region, start: Points) -> _Instances | None:
+    def _instances(self, happening: Happening, home: ProgramPart, start: Points) -> _Instances | None:
         node = happening.node
         if not isinstance(node, Load | Store):
             return None
@@ -119,7 +119,7 @@ class Trials:
         inner = tuple(region for region in path if region.depth > home.depth)
         return _Instances(happening, inner, access.points, access.bytes, node.buffer.dtype.bytes)
 
-    def _entered(self, region: Region, points: Points, most: int) -> Points | None:
+    def _entered(self, region: ProgramPart, points: Points, most: int) -> Points | None:
         """The points that run the body of a region; None where they are not known."""
         composite = region.composite
         if isinstance(composite, For):

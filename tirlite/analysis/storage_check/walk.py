@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.shape_plan import ShapePlan, shape_plan
-from tirlite.analysis.storage_check.resident import DeclaredBuffer, Flow, Happening, Region, Resident, Root, Wrong
+from tirlite.analysis.storage_check.resident import DeclaredBuffer, Flow, Happening, ProgramPart, Resident, Root, Wrong
 from tirlite.ir.expr import Binary, Buffer, BufferRef, Call, FloatImm, IntImm, LetExpr, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import KernelCall
@@ -53,7 +53,7 @@ class Walk:
 
     def __init__(self, original: PrimFunc, rewritten: PrimFunc, watched: Iterable[Stmt] = ()) -> None:
         self.roots: list[Root] = []
-        self.runs: dict[Stmt, list[tuple[int, int, Region]]] = {stmt: [] for stmt in watched}
+        self.runs: dict[Stmt, list[tuple[int, int, ProgramPart]]] = {stmt: [] for stmt in watched}
         self._clock = 0
         self._uses = ParamUses()
         self._thread: For | None = None
@@ -68,7 +68,7 @@ class Walk:
             else:
                 self._known.add(param)
         self.plan = _plan_of(original, rewritten)
-        region = Region(Flow.ONCE, None, 0, 0)
+        region = ProgramPart(Flow.ONCE, None, 0, 0)
         run(self._body(original.body, rewritten.body if self.plan is None else self.plan.body, region))
         region.end = self._tick()
 
@@ -76,7 +76,7 @@ class Walk:
         self._clock += 1
         return self._clock
 
-    def _body(self, old: SeqStmt, new: SeqStmt, region: Region) -> Steps[None]:
+    def _body(self, old: SeqStmt, new: SeqStmt, region: ProgramPart) -> Steps[None]:
         """Two bodies; what they declare is forgotten at their end."""
         names: list[Var] = []
         # What the function's own body declares is asked for by nothing after its end.
@@ -128,7 +128,7 @@ class Walk:
         self,
         olds: Sequence[Any],
         news: Sequence[Any],
-        region: Region,
+        region: ProgramPart,
         outside: _Outside | None,
     ) -> None:
         """Declarations that stand between two statements. `outside` keeps what their names meant before."""
@@ -173,7 +173,7 @@ class Walk:
                 raise Wrong(f"the declaration of `{stmt.buffer.name}` was moved, and it computes", at=stmt)
             exprs += expr.children()
 
-    def _declare(self, stmt: Allocate | View, region: Region) -> DeclaredBuffer:
+    def _declare(self, stmt: Allocate | View, region: ProgramPart) -> DeclaredBuffer:
         if isinstance(stmt, Allocate):
             declared = DeclaredBuffer(stmt)
             root = self._root_of[declared] = Root(stmt, region, self._thread, self._block)
@@ -184,7 +184,7 @@ class Walk:
             raise Wrong(f"`{stmt.buffer.name}` is a view of `{stmt.source.name}`, which is not there", at=stmt)
         return DeclaredBuffer(stmt, source)
 
-    def _begin(self, stmt: Allocate, region: Region) -> Resident | None:
+    def _begin(self, stmt: Allocate, region: ProgramPart) -> Resident | None:
         """An original Allocate; None where the rewritten program has dropped it."""
         declared = self._declared.get(stmt.buffer)
         if declared is None:
@@ -197,7 +197,7 @@ class Walk:
         root.residents.append(resident)
         return resident
 
-    def _view(self, stmt: View, region: Region) -> None:
+    def _view(self, stmt: View, region: ProgramPart) -> None:
         """An original View, which must be as it was, or gone with its source."""
         declared = self._declared.get(stmt.buffer)
         if declared is not None and declared.declaration is not stmt:
@@ -208,7 +208,7 @@ class Walk:
             self._residents[stmt.buffer] = None if declared is None else self._residents[stmt.source]
         self._touch([stmt.byte_offset], region, stmt)
 
-    def _call(self, call: KernelCall, region: Region) -> None:
+    def _call(self, call: KernelCall, region: ProgramPart) -> None:
         """What the callee may do to the buffers that it is given, in the order that harms most if any two meet.
 
         What it leaves alone must be there as well.
@@ -225,11 +225,11 @@ class Walk:
             if use & Use.OPAQUE:
                 self._opaque(buffer, region, call, call)
 
-    def _store(self, stmt: Store, region: Region) -> None:
+    def _store(self, stmt: Store, region: ProgramPart) -> None:
         self._touch([stmt.value, *stmt.indices[::-1]], region, stmt)
         self._happens(stmt.buffer, region, stmt, stmt, writes=True)
 
-    def _leaf(self, stmt: Stmt, region: Region) -> None:
+    def _leaf(self, stmt: Stmt, region: ProgramPart) -> None:
         if isinstance(stmt, KernelCall):
             self._call(stmt, region)
             return
@@ -237,7 +237,7 @@ class Walk:
         if is_barrier(stmt):
             region.barriers.append(self._tick())
 
-    def _composite(self, old: _Composite, new: Stmt, region: Region) -> Steps[None]:
+    def _composite(self, old: _Composite, new: Stmt, region: ProgramPart) -> Steps[None]:
         if isinstance(old, IfThenElse):
             assert isinstance(new, IfThenElse)
             self._touch([old.condition], region, old)
@@ -256,7 +256,7 @@ class Walk:
             assert isinstance(new, For | While)
             yield self._loop(old, new, region)
 
-    def _loop(self, old: For | While, new: For | While, region: Region) -> Steps[None]:
+    def _loop(self, old: For | While, new: For | While, region: ProgramPart) -> Steps[None]:
         if isinstance(old, While):
             inner = self._open(Flow.LOOP, region, old)
             self._touch([old.condition], inner, old)
@@ -280,17 +280,19 @@ class Walk:
         self._thread, self._block = around
         self._known.discard(old.var)
 
-    def _inside(self, old: SeqStmt, new: SeqStmt, region: Region) -> Steps[None]:
+    def _inside(self, old: SeqStmt, new: SeqStmt, region: ProgramPart) -> Steps[None]:
         yield self._body(old, new, region)
         region.end = self._tick()
 
-    def _open(self, flow: Flow, parent: Region, composite: Stmt | None = None, *, is_else: bool = False) -> Region:
+    def _open(
+        self, flow: Flow, parent: ProgramPart, composite: Stmt | None = None, *, is_else: bool = False
+    ) -> ProgramPart:
         attach, attached = parent.attach, parent.attached
-        return Region(
+        return ProgramPart(
             flow, parent, parent.depth + 1, self._tick(), attach, attached, composite=composite, is_else=is_else
         )
 
-    def _touch(self, stack: list[Node], region: Region, stmt: Stmt) -> None:
+    def _touch(self, stack: list[Node], region: ProgramPart, stmt: Stmt) -> None:
         """Note the loads and the opaque uses in expressions, of which the first one is the last of the list."""
         while stack:
             each = stack.pop()
@@ -312,7 +314,7 @@ class Walk:
             stack += each.children()
 
     def _happens(
-        self, buffer: Buffer, region: Region, stmt: Stmt, node: Node, *, writes: bool = False
+        self, buffer: Buffer, region: ProgramPart, stmt: Stmt, node: Node, *, writes: bool = False
     ) -> Resident | None:
         self._clock += 1
         resident = self._residents.get(buffer)
@@ -329,7 +331,7 @@ class Walk:
             resident.opaque = stmt
         return resident
 
-    def _opaque(self, buffer: Buffer, region: Region, stmt: Stmt, node: Node) -> None:
+    def _opaque(self, buffer: Buffer, region: ProgramPart, stmt: Stmt, node: Node) -> None:
         """The address is handed on: from here to the end of the body, anything may happen to the buffer."""
         self._happens(buffer, region, stmt, node)
         resident = self._happens(buffer, region, stmt, node, writes=True)

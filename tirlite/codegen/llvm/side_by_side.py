@@ -69,7 +69,7 @@ class SideBySide:
     def __enter__(self) -> SideBySide:
         import llvmlite.binding  # noqa: F401  # before the threads start, which would contend for the import lock
 
-        self._settings.enter_context(_HANDOVER.held())
+        self._settings.enter_context(_BRIEF_SWITCHES.held())
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -205,7 +205,7 @@ def _tried(task: Callable[[], object]) -> None:
         task()
 
 
-class _Handover:
+class _BriefSwitches:
     """Shortens Python's switch interval while threads compile.
     A thread that compiles a part returns to Python a dozen times, and each time would wait up to 5 ms for the thread
     that emits the next part: as long as LLVM takes for a small part.
@@ -231,7 +231,7 @@ class _Handover:
                     setswitchinterval(self._usual)
 
 
-_HANDOVER = _Handover()
+_BRIEF_SWITCHES = _BriefSwitches()
 
 
 class _Machines:

@@ -53,7 +53,7 @@ class UnknownGraphArgument(Message):
 class BadGraphOut(Message):
     """`out` of a call of a graph is not an array for each of its results.
 
-    Example: `net(x, out=(a, b))` where there is one result; `out=` where a run finds the extents of the results.
+    Example: `net(x, out=(a, b))` where there is one result; `out=` where results have run-time extents.
     """
 
     raises = CallTypeError
@@ -115,7 +115,7 @@ Argument: TypeAlias = "npt.ArrayLike | tuple[Argument, ...]"
 # The array for a single result, one per result, or some results' arrays by name.
 Out: TypeAlias = "Array | Sequence[Array | None] | Mapping[str, Array] | None"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-FOUND = "the extents of the results are found by the run"
+FOUND = "its results have run-time extents"
 
 
 class CompiledGraph:
@@ -334,7 +334,7 @@ class CompiledGraph:
 
     @cached_property
     def _found_axes(self) -> dict[int, dict[int, int]]:
-        """For each tensor with extents found by the run, by number: the axes, and the number of each extent."""
+        """For each tensor with run-time extents, by number: the axes, and the number of each extent."""
         numbers = {extent: number for number, extent in enumerate(self._extents)}
         types = [*tensors(self.function.result), *(each.tensor for each in self._kept)]
         axes = [{axis: numbers[each] for axis, each in enumerate(of.shape) if each in numbers} for of in types]

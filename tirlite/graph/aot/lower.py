@@ -44,7 +44,7 @@ class Lowered:
     func: the IR function. Its parameters are the inputs, the constants, the outputs, the kept tensors, and one per
         entry of `extents`.
     constants, kept: the parameters of constants and of tensors that are kept.
-    extents: the extents of outputs that are found during the run; these outputs have room for the maximum.
+    extents: the run-time extents of outputs; these outputs have room for the maximum.
     grouping: which calls are fused into one function.
     layouts: the layout and the source of each packed constant.
     """
@@ -205,7 +205,7 @@ class _Lowering:
         return isinstance(source, Var | Constant) or source in self.folded
 
     def _measure(self, dim: RunDim, body: list[Stmt]) -> None:
-        """Binds an extent that is found during the run to its value, after checking its limits."""
+        """Binds a run-time extent to its value, after checking its limits."""
         value = Scalar(self.names.fresh(f"{dim.name}_found"), i64)
         body.append(LetStmt(value, Load(self._home(dim.source)[0], ()).astype(i64), span=dim.source.span))
         # An extent without a bound only occurs in attributes here, since its tensors' storage could not be planned.
@@ -464,6 +464,6 @@ class _Lowering:
 
 
 def _variables(function: FunctionNode) -> dict[Dim, Scalar]:
-    """A variable for each dim in the types of the parameters; extents found by a run get theirs later."""
+    """A variable for each dim in the types of the parameters; run-time extents get theirs later."""
     dims = (atom for extent in function.extents for atom in inside_out(extent) if isinstance(atom, Dim))
     return {dim: Scalar(dim.name, i64, dim) for dim in dims}

@@ -1,4 +1,4 @@
-"""Splits a function at unbounded extents that a run finds: tensors with these are planned once they are found.
+"""Splits a function at unbounded run-time extents: tensors with these are planned once they are found.
 
 A tensor with an upper bound over the dims of a call, and over extents that earlier segments found, is computed in
 native code; others belong to a later segment, in which the extents are ordinary dims. A branch, a loop or a function
@@ -244,7 +244,7 @@ class InSegments(GraphMessage):
 
 
 class SegmentedGraph(CompiledGraph):
-    """A graph as native code in parts, for extents that are found during the run and have no bound.
+    """A graph as native code in parts, for run-time extents without a bound.
 
     It is called like any compiled graph. Tensors with such an extent are planned once the extent is known: each of
     `parts`, in the order in which they run, has its own kernel and plan; those of loops may run repeatedly.

@@ -45,7 +45,7 @@ from tirlite.sizes.dim import contradiction
 from tirlite.sizes.terms import Origin
 
 # From the step number, the condition so far and the carried values: the next condition, the carried values, results.
-Step: TypeAlias = "Callable[[Expr, Expr, list[Expr]], tuple[Expr, Sequence[Expr], Sequence[Expr]]]"
+LoopBody: TypeAlias = "Callable[[Expr, Expr, list[Expr]], tuple[Expr, Sequence[Expr], Sequence[Expr]]]"
 
 
 class NoExtent(GraphMessage):
@@ -63,7 +63,7 @@ _NONE: Mapping[int, Collection[int]] = MappingProxyType({})
 
 
 class LoopBuilder(CallBuilder):
-    """Builds sequential loops and extents that are found during the run."""
+    """Builds sequential loops and run-time extents."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class LoopBuilder(CallBuilder):
         self._changed = 0
 
     def extent(self, value: Operand, most: Extent | None = None, name: str = "found", *, least: Extent = 0) -> Size:
-        """An extent that is found during the run: the value of a scalar integer, checked to be in `least` .. `most`.
+        """A run-time extent: the value of a scalar integer, checked to be in `least` .. `most`.
 
         Tensors with this extent get storage for `most`. Without `most` their storage is planned during the run, once
         the extent is known; such a graph is compiled in segments.
@@ -85,7 +85,7 @@ class LoopBuilder(CallBuilder):
 
     def loop(
         self,
-        step: Step,
+        step: LoopBody,
         limit: Operand,
         carried: Sequence[Expr],
         *,
@@ -321,7 +321,7 @@ class Builder(
         """`then` if the condition, a scalar bool, is true, else `other`.
 
         Expressions that only one branch uses are computed only if it is taken. If the branches' extents differ, `given`
-        is the type of the result, with extents that are found during the run.
+        is the type of the result, with run-time extents.
         """
         span = self._here()
         test = self._operand(condition, None, span)

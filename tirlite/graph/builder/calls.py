@@ -107,7 +107,7 @@ class Renewal:
         return renewed, [self.value(made[value]) for value in values]
 
     def _renew_extents(self, expr: Expr, made: Mapping[Expr, Expr]) -> None:
-        """Gives extents that a run finds the renewed values."""
+        """Gives run-time extents the renewed values."""
         if not isinstance(expr, Call | If) or not expr.sources:
             return
         for dim in run_dims(expr.sizes):

@@ -26,7 +26,16 @@ from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import AttrKey, AttrStmt, Let as LetStmt, Permission, SeqStmt, Stmt, Store, View
 from tirlite.ir.walk import walk
 from tirlite.kernels.operators.elementwise import converted, widened
-from tirlite.kernels.operators.shapes import Axis, Extent, as_expr, broadcast, extents, is_one, is_same, product
+from tirlite.kernels.operators.shapes import (
+    BroadcastAxis,
+    Extent,
+    as_expr,
+    broadcast,
+    extents,
+    is_one,
+    is_same,
+    product,
+)
 from tirlite.record import record
 
 Formula: TypeAlias = Callable[..., Expr]
@@ -71,7 +80,7 @@ def _axes(of: TensorType, result: TensorType, aligned: int | None) -> tuple[int 
     return tuple(made)
 
 
-def place(axes: Sequence[Axis], shape: Sequence[Extent], indices: Sequence[Expr]) -> tuple[Expr, ...] | None:
+def place(axes: Sequence[BroadcastAxis], shape: Sequence[Extent], indices: Sequence[Expr]) -> tuple[Expr, ...] | None:
     """The indices of the axes that operand 0 has, at `indices` of a box of `shape`, which has the elements of `axes`.
 
     None where extents over dims do not tell.
@@ -218,7 +227,7 @@ class _Finish:
         self.front: list[Stmt] = []
         shape = extents(old)
         self.operands: list[Buffer] = []
-        self.axes: list[tuple[Axis, ...]] = []
+        self.axes: list[tuple[BroadcastAxis, ...]] = []
         self.shown: list[dict[Buffer, Buffer]] = []
         taken = {param.name for param in func.params}
         names = (name for name in map("e{}".format, count()) if name not in taken)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @record(eq=False)
 class KnownLowered:
-    """The cached parts of a lowered function: its head, its constants, and the extents found during a run."""
+    """The cached parts of a lowered function: its head, its constants, and the run-time extents."""
 
     head: Head
     content: bytes

@@ -1,4 +1,4 @@
-"""Sizes that a model computes from data: each element of a vector is known from shapes, or found by a run."""
+"""Sizes that a model computes from data: each element of a vector is known from shapes, or at run time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tirlite.sizes import Size, as_size
 
 
 def elements_of(t: Translation, x: Expr, count: Size | None = None) -> list[Size | Expr]:
-    """The elements of a vector of `count` integers: sizes if they are known, else values that a run finds."""
+    """The elements of a vector of `count` integers: sizes if they are known, else values."""
     known = contents(x)
     if known is not None:
         return list(known.reshape(-1).tolist())
@@ -31,12 +31,12 @@ def elements_of(t: Translation, x: Expr, count: Size | None = None) -> list[Size
 
 
 def sizes_of(t: Translation, node: Node, number: int, count: Size | None = None) -> list[Size]:
-    """The integers of an operand as extents; those computed from data are found by a run, and unbounded."""
+    """The integers of an operand as extents; those computed from data are run-time extents without a bound."""
     return [extent_of(t, each) for each in elements_of(t, node.x(number), count)]
 
 
 def extent_of(t: Translation, value: Size | Expr) -> Size:
-    """A size, or a value as one that a run finds."""
+    """A size, or a value as a run-time extent."""
     return t.extent(value, None) if isinstance(value, Expr) else value
 
 

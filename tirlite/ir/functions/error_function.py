@@ -39,7 +39,7 @@ def _table() -> tuple[tuple[float, ...], ...]:
     return tuple(value[0] for value in values), tuple(value[1] for value in values), tuple(slopes)
 
 
-class _Step(NamedTuple):
+class _NearStep(NamedTuple):
     """erf at a step in two parts, and the increment from there to the argument."""
 
     high: Term
@@ -47,7 +47,7 @@ class _Step(NamedTuple):
     more: Term
 
 
-def _about_step(size: Term, terms: int) -> _Step:
+def _about_step(size: Term, terms: int) -> _NearStep:
     """erf by the series around the nearest step c.
 
     The derivative at c + h is that at c times e^(-2ch - h^2), whose coefficients b_k in powers of h have the recurrence
@@ -68,7 +68,7 @@ def _about_step(size: Term, terms: int) -> _Step:
     integral = coefficients[-1] * (1.0 / (terms + 1))
     for k in range(terms - 1, -1, -1):
         integral = integral * h + coefficients[k] * (1.0 / (k + 1))
-    return _Step(high, low, slope * h * integral)
+    return _NearStep(high, low, slope * h * integral)
 
 
 def erf(x: Term) -> Term:

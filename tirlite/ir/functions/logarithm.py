@@ -20,21 +20,21 @@ _ROUNDER = 1.5 * 2.0**52
 _UPPER_DIGITS = -(1 << 27)
 
 
-class Split(NamedTuple):
+class Decomposed(NamedTuple):
     """A positive number as `2^k * m` with m between the roots of 1/2 and 2; k as an f64."""
 
     k: Term
     m: Term
 
 
-def split(x: Term) -> Split:
+def split(x: Term) -> Decomposed:
     tiny = x < _LEAST_NORMAL
     bits = tiny.where(x * 2.0**54, x).bits
     exponent = (bits - _ROOT_OF_HALF) >> 52
     m = (bits - (exponent << 52)).as_type(f64)
     # Convert to f64: the integer becomes the low bits of the rounder.
     k = (exponent + 0x4338000000000000).as_type(f64) - _ROUNDER
-    return Split(tiny.where(k - 54.0, k), m)
+    return Decomposed(tiny.where(k - 54.0, k), m)
 
 
 def log_pair(x: Term) -> Pair:

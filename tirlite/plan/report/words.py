@@ -7,7 +7,7 @@ from itertools import combinations
 from tirlite.diag import PlanMessage, did_you_mean
 from tirlite.groups import by_key
 from tirlite.plan.bound import peaks
-from tirlite.plan.layout import Choice, Layout, Region
+from tirlite.plan.layout import Choice, Layout, PlannedPool
 from tirlite.plan.request import Request
 from tirlite.show import Piece, Role, Styled, table
 from tirlite.sizes import Size
@@ -41,12 +41,12 @@ def summary(layout: Layout, bound: Size, gap: float | None) -> str:
     return head + "\n" + table(("pool", "memory", "bytes", "align", "requests"), rows, _ROWS)
 
 
-def _bytes(layout: Layout, region: Region) -> Size | str:
+def _bytes(layout: Layout, region: PlannedPool) -> Size | str:
     copies = layout.problem.memories[region.memory].copies
     return region.size if copies == 1 else f"{region.size} x {copies}"
 
 
-def _times(layout: Layout, region: Region) -> str:
+def _times(layout: Layout, region: PlannedPool) -> str:
     copies = layout.problem.memories[region.memory].copies
     return "" if copies == 1 else f" x {copies} copies"
 

@@ -40,7 +40,7 @@ class Settled:
 
 
 @record
-class _Node:
+class _Placement:
     """A choice for the first `count` requests: for each arena its memory, and the numbers of its requests as bits."""
 
     count: int = 0
@@ -81,7 +81,7 @@ class Homes:
         best = given
         found: _Row = ()
         left: list[int] = []  # lower bounds of choices that were not searched to the end
-        nodes = [_Node()]
+        nodes = [_Placement()]
         while nodes:
             node = nodes.pop()
             bound = self._bound(node)
@@ -101,7 +101,7 @@ class Homes:
         known_totals = [] if best is None else [best.total]
         return Settled(found, max(floor, min([*left, *known_totals], default=floor)))
 
-    def _children(self, node: _Node) -> Iterator[_Node]:
+    def _children(self, node: _Placement) -> Iterator[_Placement]:
         """The choices for the next request: existing arenas, or a new one, the preferred memory first."""
         request, bit = self.requests[node.count], 1 << node.count
         for name in request.memories:
@@ -113,11 +113,11 @@ class Homes:
             for number in held if is_held else inside:
                 arenas = list(node.arenas)
                 arenas[number] = place, arenas[number][1] | bit
-                yield _Node(node.count + 1, tuple(arenas), turned)
+                yield _Placement(node.count + 1, tuple(arenas), turned)
             if not inside or (self.has_several[place] and not is_held):
-                yield _Node(node.count + 1, (*node.arenas, (place, bit)), turned)
+                yield _Placement(node.count + 1, (*node.arenas, (place, bit)), turned)
 
-    def _bound(self, node: _Node) -> int | None:
+    def _bound(self, node: _Placement) -> int | None:
         """A lower bound of the bytes of all choices that begin like this; None where they do not fit."""
         used = [0] * len(self.memories)
         for place, members in node.arenas:
@@ -149,7 +149,7 @@ class Homes:
         return self._floors[key]
 
     def _filled(
-        self, node: _Node, best: Figures | None, engine: Engine, limits: Limits
+        self, node: _Placement, best: Figures | None, engine: Engine, limits: Limits
     ) -> tuple[_Row | None, int | None]:
         """The arenas of a choice for all requests, if they may be better than the best; and a lower bound of its bytes.
 
@@ -167,7 +167,7 @@ class Homes:
         fitting, is_sure = self._in_a_row(node, row)
         return fitting, None if fitting is None and is_sure and is_least else self._bound(node)
 
-    def _below(self, node: _Node, arena: tuple[int, int], most: int) -> int:
+    def _below(self, node: _Placement, arena: tuple[int, int], most: int) -> int:
         """The size at which an arena is too large, if all arenas together may need `most` bytes."""
         place, members = arena
         copies, capacity = self.copies[place], self.memories[place].capacity
@@ -207,7 +207,7 @@ class Homes:
     def _align(self, place: int, members: int) -> int:
         return max(self.memories[place].align, *[request.align for request in self._members(members)])
 
-    def _in_a_row(self, node: _Node, arenas: Sequence[tuple[int, Joint]]) -> tuple[_Row | None, bool]:
+    def _in_a_row(self, node: _Placement, arenas: Sequence[tuple[int, Joint]]) -> tuple[_Row | None, bool]:
         """The arenas in an order in which they fit their memories, if one is found; and whether that is certain."""
         row: list[tuple[int, Joint]] = []
         is_sure = True

@@ -14,7 +14,7 @@ from tirlite.plan.bound import lower_bound, memory_groups, open_bound
 from tirlite.plan.check import check
 from tirlite.plan.draft import Draft
 from tirlite.plan.in_place import Group, Handover, grouped, possible
-from tirlite.plan.layout import Region, total_of
+from tirlite.plan.layout import PlannedPool, total_of
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Pool, Request
@@ -193,7 +193,7 @@ def _block(group: Group, align: int, scale: Scale) -> Block | None:
 
 
 def _in_a_row(
-    plan: Plan, groups: Sequence[Group], regions: Mapping[str, Region], sizes: Mapping[str, int], scale: Scale
+    plan: Plan, groups: Sequence[Group], regions: Mapping[str, PlannedPool], sizes: Mapping[str, int], scale: Scale
 ) -> tuple[tuple[int, ...] | None, int]:
     """The offsets of the groups with the regions one after the other, and the end of the last.
 

@@ -11,7 +11,7 @@ from tirlite.plan.bound import open_bound, peak
 from tirlite.plan.collection import collection_paused
 from tirlite.plan.draft import Draft
 from tirlite.plan.in_place import Group, Handover, among, chosen, grouped, handovers
-from tirlite.plan.layout import Region, total_of
+from tirlite.plan.layout import PlannedPool, total_of
 from tirlite.plan.order import Binding, SizeOrder, drawn, samples
 from tirlite.plan.pack.heuristics import first_fit, meetings
 from tirlite.plan.pack.portfolio import BUDGET, pack_blocks
@@ -296,7 +296,7 @@ class _SharePlan:
     def shared(self) -> Plan:
         return share(self._problem)
 
-    def regions(self, memory: str) -> dict[str, Region]:
+    def regions(self, memory: str) -> dict[str, PlannedPool]:
         return {name: region for name, region in self.shared.pools.items() if region.memory == memory}
 
     def size(self, memory: str) -> Size:
@@ -324,7 +324,7 @@ class _SharePlan:
         return [list(dict.fromkeys(by_id[each].size for each in residents[slot])) for slot in self.regions(memory)]
 
 
-def _put_slots(draft: Draft, slots: Mapping[str, Region], shared: Plan, requests: Sequence[Request]) -> None:
+def _put_slots(draft: Draft, slots: Mapping[str, PlannedPool], shared: Plan, requests: Sequence[Request]) -> None:
     """Copies one memory from a plan of slots into the draft."""
     inside = {request.id for request in requests}
     draft.pools |= slots

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tirlite.plan.layout import Choice, Decision, Layout, Placement, Region
+from tirlite.plan.layout import Choice, Decision, Layout, Placement, PlannedPool
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import is_alignment
 from tirlite.plan.tables.problem_json import Parts, as_json, from_json, names_of, read_size, reading, size_json
@@ -65,7 +65,7 @@ def _layout(data: Mapping[str, Any]) -> Layout:
     buffers = data["buffers"].items()
     placements = {name: Placement(_text(pool), read_size(offset, dims)) for name, (pool, offset) in buffers}
     pools = {
-        name: Region(_text(r["memory"]), _text(r["scope"]), read_size(r["size"], dims), _align(r["align"]))
+        name: PlannedPool(_text(r["memory"]), _text(r["scope"]), read_size(r["size"], dims), _align(r["align"]))
         for name, r in data["pools"].items()
     }
     decisions = {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tirlite.analysis.entry_space import ORDINARY
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.in_bounds.safety import Decided, Demand, Entry, Judging, Safety, Verdict, is_negative
+from tirlite.analysis.in_bounds.safety import AtEntry, Decided, Demand, Judging, Safety, Verdict, is_negative
 from tirlite.diag import KernelError
 from tirlite.ir import Expr, Function, IfThenElse, KernelCall, PrimFunc, Stmt, Var, While, callees
 from tirlite.record import record, replace
@@ -61,7 +61,7 @@ def _lifted(
     found: Mapping[PrimFunc, Facts],
     judged: Mapping[PrimFunc, Judging],
     decided: dict[PrimFunc, Decided],
-) -> tuple[list[Demand], list[Var], Entry | None, set[Function]]:
+) -> tuple[list[Demand], list[Var], AtEntry | None, set[Function]]:
     """What the outermost function tests for its callees, and the callees that must check their accesses themselves.
 
     If some caller cannot vouch for a callee's arrays of indices, that one is `decided` again, without scans of them.
@@ -69,7 +69,7 @@ def _lifted(
     refused: set[Function] = {callee for callee, each in decided.items() if not _decides(each.safety)}
     if refused >= {*decided}:
         return [], [], outermost.entry, refused
-    entry = outermost.entry or Entry(facts, {})
+    entry = outermost.entry or AtEntry(facts, {})
     without: set[Function] = set()
     while True:
         entries = {callee: each.entry for callee, each in decided.items() if each.entry is not None}
@@ -92,7 +92,7 @@ def _decides(safety: Safety) -> bool:
 
 def _try(
     func: PrimFunc,
-    entries: dict[PrimFunc, Entry],
+    entries: dict[PrimFunc, AtEntry],
     decided: Mapping[PrimFunc, Decided],
     found: Mapping[PrimFunc, Facts],
     refused: set[Function],
@@ -114,7 +114,7 @@ def _try(
                 return callee, [], []
             assert isinstance(callee, PrimFunc)
             if caller not in entries:
-                entries[caller] = Entry(found[caller], {})
+                entries[caller] = AtEntry(found[caller], {})
             site = _Site(call, entries[callee], entries[caller])
             lifted = site.lifted(demands[callee], scalars[callee])
             if lifted is None or len(own) + len(lifted) > _MOST_DEMANDS:
@@ -139,7 +139,7 @@ def _calls(body: Stmt) -> Iterator[tuple[KernelCall, bool]]:
 class _Site:
     """A call: translates what its callee knows on entry into terms of the caller."""
 
-    def __init__(self, call: KernelCall, callee: Entry, caller: Entry) -> None:
+    def __init__(self, call: KernelCall, callee: AtEntry, caller: AtEntry) -> None:
         self.caller = caller
         self.scalars: list[Var] = []
         buffers = dict(call.buffers())

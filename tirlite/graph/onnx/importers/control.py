@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tirlite.diag import GraphError
-from tirlite.graph.builder.builder import Step
+from tirlite.graph.builder.builder import LoopBody
 from tirlite.graph.expr import Call, Constant, Expr, If, TupleGetItem, operands_first
 from tirlite.graph.extents import is_equal
 from tirlite.graph.loop import LoopFunction, LoopSteps
@@ -144,7 +144,7 @@ def _either(
 ) -> tuple[TensorType, list[int]]:
     """The type of the result of two branches, and the axes whose extent has no bound.
 
-    Other extents in which the branches differ are found during the run, by the condition.
+    Other extents in which the branches differ become run-time extents, chosen by the condition.
     """
     a, b = then.tensor, other.tensor
     if a.dtype != b.dtype or a.rank != b.rank:
@@ -278,7 +278,7 @@ def _looped(t: Translation, node: Node, count: Size | None, *, all_run: bool = F
 
 
 def _repeated(
-    t: Translation, step: Step, limit: Expr, carried: Sequence[Expr], going: Expr, most: Size
+    t: Translation, step: LoopBody, limit: Expr, carried: Sequence[Expr], going: Expr, most: Size
 ) -> tuple[Expr, list[Expr], list[Expr]]:
     """The loop, imported again if a step changes extents of a carried value, or returns one unchanged.
 

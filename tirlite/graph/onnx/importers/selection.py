@@ -1,4 +1,4 @@
-"""Importers of operators that gather or scatter by index, or whose result has an extent found during the run."""
+"""Importers of operators that gather or scatter by index, or whose result has a run-time extent."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def _pad(t: Translation, node: Node) -> Expr:
 
 
 def _gathered_borders(t: Translation, x: Expr, widths: list[list[Size | Expr]], mode: str) -> Expr:
-    """Pads by gathers along axes with pads that are found during the run; sets these `widths` to 0."""
+    """Pads by gathers along axes with pads that are run-time extents; sets these `widths` to 0."""
     for axis, both in enumerate(zip(*widths, strict=True)):
         if not any(isinstance(each, Expr) or run_dims([each]) for each in both):
             continue
@@ -259,7 +259,7 @@ def _gathered_borders(t: Translation, x: Expr, widths: list[list[Size | Expr]], 
 
 
 def _joined_with_borders(t: Translation, x: Expr, widths: list[list[Size | Expr]], fill: float | Expr) -> Expr:
-    """Pads by concatenation along axes whose widths are both symbolic or found during the run; sets them to 0.
+    """Pads by concatenation along axes whose widths are both symbolic or are run-time extents; sets them to 0.
 
     The extents of operand and result would not determine two symbolic widths. A computed `fill` applies to all axes.
     """
@@ -367,7 +367,7 @@ def _known_count(t: Translation, node: Node) -> Size | None:
 
 
 def _found_count(t: Translation, start: Expr, limit: Expr, step: Expr) -> Size:
-    """The number of elements of a range, found during the run; of `range(0, extent)` that extent."""
+    """The number of elements of a range as a run-time extent; of `range(0, extent)` that extent."""
     ends = [contents(each) for each in (start, step)]
     if [each.item() for each in ends if each is not None] == [0, 1]:
         return t.found(limit) or t.extent(t.b.maximum(limit, 0), None, "count")
