@@ -79,6 +79,18 @@ def test_parameters_may_begin_as_macros_of_c_do(tmp_path: Path) -> None:
     assert "float a_INT64_MAX, int8_t a_TIRLITE_A, int64_t a_UINT8_C, uint8_t a__Bool, uint8_t NULL_, " in header
 
 
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+def test_parameters_may_be_called_as_macros_of_headers_are(tmp_path: Path) -> None:
+    given = "K_WORKERS: tl.f32, J_ARENA_ALIGN: tl.i8, K_WEIGHT_BYTES: tl.i64, complex: tl.u8, y: tl.f32[3]"
+    header = tl.compile(tl.parse(f"@tl.kernel\ndef k({given}):\n    y[0] = 1")).export(tmp_path)[1].read_text()
+    assert "float K_WORKERS_, int8_t J_ARENA_ALIGN_, int64_t K_WEIGHT_BYTES_, uint8_t complex_, " in header
+    smooth.export(tmp_path, name="j")
+    program = tmp_path / "both.c"
+    program.write_text('#include <complex.h>\n#include "j.h"\n#include "k.h"\n')
+    checks = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    subprocess.run([str(COMPILER), *checks, "-c", program, "-o", tmp_path / "both.o"], check=True)
+
+
 def test_parameters_have_names_of_their_own_in_c(tmp_path: Path) -> None:
     @tl.kernel
     def scaled(α: tl.f32[n], β: tl.f32[n], NULL: tl.f32):
@@ -111,8 +123,9 @@ def test_what_no_program_could_run_is_refused(tmp_path: Path) -> None:
     for name in ("double", "xor", "int32_t", "tirlite_ctx", "TIRLITE_DONE", "INT64_C", "errno", "", "1st", "é"):
         with pytest.raises(tl.CallValueError, match="the name cannot be"):
             smooth.export(tmp_path, name=name)
-    with pytest.raises(tl.CallValueError, match="the C library has a function of that name"):
-        smooth.export(tmp_path, name="exp")
+    for name in ("exp", "fmodf", "sqrtl"):
+        with pytest.raises(tl.CallValueError, match="the C library has a function of that name"):
+            smooth.export(tmp_path, name=name)
     with pytest.raises(tl.CallValueError, match="weights cannot be 'both'"):
         smooth.export(tmp_path, weights="both")  # type: ignore[arg-type]
     with pytest.raises(tl.CallValueError, match="the target cannot be 'arm'"):

@@ -208,18 +208,24 @@ int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t tirlite_ctx ti
 C_WORDS = frozenset(_C_AND_CPP.split())
 # Macros of C and its library, and the header's own names.
 _MACROS = re.compile("errno|linux|unix|I|NULL|U?INT(8|16|32|64|MAX|PTR|_)\\w*|TIRLITE_\\w*")
-# Those, and names that C keeps for itself, as _Bool and __LINE__ are.
-_NO_PARAMETERS = re.compile(f"{_MACROS.pattern}|_[A-Z]\\w*|__[A-Za-z]\\w*")
+# Those, macros of headers that a program may include before, and names that C keeps for itself, as _Bool and __LINE__.
+_NO_PARAMETERS = re.compile(
+    f"{_MACROS.pattern}|complex|imaginary|\\w+_(WORKERS|WEIGHT_BYTES|ARENA_ALIGN)|_[A-Z]\\w*|__[A-Za-z]\\w*"
+)
 # Functions of the C library: an exported function of such a name would replace it in the program.
 _C_FUNCTIONS = """
-abort abs acos acosh asin asinh atan atan2 atanh atexit atof atoi bsearch calloc cbrt ceil copysign cos cosh div erf
-erfc exit exp exp2 expm1 fabs fclose fdim fflush floor fma fmax fmin fmod fopen fprintf fputs fread free frexp fwrite
-gamma getenv hypot index j0 j1 jn labs ldexp lgamma log log10 log1p log2 lround main malloc memchr memcmp memcpy memmove
-memset modf nan open pow printf putchar puts qsort raise rand read realloc remainder remove rename rewind rint round
-scanf select send setbuf signal sin sinh sleep sprintf sqrt srand strlen strtol system tan tanh tgamma time trunc wait
-write y0 y1 yn
+abort abs atexit atof atoi bcmp bsearch bzero calloc div exit fclose fflush fopen fprintf fputs fread free fwrite gamma
+getenv index j0 j1 jn labs main malloc memchr memcmp memcpy memmove memset open printf putchar puts qsort raise rand
+read realloc remove rename rewind rindex scanf select send setbuf signal sleep sprintf srand strcmp strcpy strlen strtol
+system time wait write y0 y1 yn
 """
-_C_LIBRARY = frozenset(_C_FUNCTIONS.split())
+# Those that there are for `float` and `long double`, too, with `f` or `l` behind the name.
+_FLOAT_FUNCTIONS = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10 exp2 expm1 fabs fdim floor fma
+fmax fmin fmod frexp hypot ilogb ldexp lgamma log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter pow
+remainder remquo rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc
+"""
+_C_LIBRARY = {*_C_FUNCTIONS.split(), *(f"{name}{kind}" for name in _FLOAT_FUNCTIONS.split() for kind in ("", "f", "l"))}
 # Names of the wrapper's own parameters.
 _TAKEN = frozenset(("ctx", "weights", "arena"))
 
