@@ -149,3 +149,11 @@ def test_a_binder_refuses_what_differs_from_the_call_before(other: np.ndarray) -
         binder.bind((x,))
     with pytest.raises(tl.CallTypeError):
         binder.bind((x, y, y))
+
+
+def test_an_input_may_be_called_self() -> None:
+    g = Builder("next")
+    after = compiled(g.function(g.add(g.input("self", tl.i64[()]), 1)))
+    assert int(after(self=np.int64(2))) == int(after(np.int64(2))) == 3
+    assert len(after.plans(self=np.int64(2))) == 1
+    assert after.profile(self=np.int64(2)) is not None

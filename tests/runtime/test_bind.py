@@ -115,6 +115,14 @@ def test_two_outputs_come_as_a_tuple_in_the_order_of_the_parameters() -> None:
     assert (given.tolist(), c.tolist()) == ([1, 1], [2, 2])
 
 
+def test_a_parameter_may_be_called_self() -> None:
+    kernel = tl.compile(tl.parse("@tl.kernel\ndef f(self: tl.f32[2], y: tl.out[tl.f32[2]]):\n    y[0] = self[1]"))
+    for call in (kernel, kernel, kernel.interpret):
+        np.testing.assert_array_equal(call(self=np.float32([3, 4])), [4, 0])
+    assert "self" in kernel.arguments(self=np.float32([3, 4]))
+    assert kernel.profile(self=np.float32([3, 4])) is not None
+
+
 def test_the_number_and_names_of_arguments() -> None:
     assert refusal(lambda: scale(X), TypeError) == (
         f"error[missing-argument]: scale() got no argument for `factor`\n  = help: call it as {HEAD}"
@@ -128,10 +136,6 @@ def test_the_number_and_names_of_arguments() -> None:
     assert "did you mean `factor`?" in text
 
 
-class Matrix(np.matrix):
-    pass
-
-
 TYPES = [
     ([1.0], "an array of float32, and is a list", "pass np.asarray(x, np.float32)"),
     (3, "an array of float32, and is an int", "pass np.asarray(x, np.float32)"),
@@ -140,7 +144,7 @@ TYPES = [
     (None, "an array of float32, and is a NoneType", ""),
     (X.astype(np.float64), "an array of float32, and is an array of float64", "pass x.astype(np.float32)"),
     (X.astype(">f4"), "is an array of >f4, with its bytes swapped", "pass x.astype(np.float32)"),
-    (np.ma.masked_array(X), "an array of float32, and is a MaskedArray", "pass np.asarray(x)"),
+    (np.ma.masked_array(X), "an array of float32, and is a MaskedArray", "its mask would be lost: pass x.filled()"),
 ]
 
 
@@ -158,6 +162,17 @@ def test_subclasses_of_ndarray_that_keep_its_meaning_are_taken(tmp_path) -> None
     mapped = np.memmap(tmp_path / "data", np.float32, "w+", shape=(2, 3))
     mapped[:] = X
     np.testing.assert_array_equal(scale(mapped, 2), 2 * X)
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_a_matrix_is_an_array_of_two_axes() -> None:
+    for given in (np.matrix(X), np.matrix(X.T).T, np.matrix(np.repeat(X, 2, axis=1))[:, ::2]):
+        y = np.matrix(np.zeros_like(X))
+        for call in (scale, scale.interpret) * 2:
+            y[...] = 0
+            call(given, 2, y)
+            np.testing.assert_array_equal(y, 2 * X)
+            assert type(call(given, 2)) is np.ndarray
 
 
 def test_the_layout_of_an_array() -> None:

@@ -117,7 +117,7 @@ class Kernel:
         self._quick: QuickCall | None = None
         self._quick_versions: QuickCalls = ()
 
-    def __call__(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
+    def __call__(self, /, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
         if self._quick is not None and not named:
             if (fault := self._quick(*args)) is None:
                 return None
@@ -215,7 +215,7 @@ class Kernel:
         made._captures = self._captures
         return made
 
-    def interpret(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
+    def interpret(self, /, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
         """A call run by the reference interpreter on the function as written: slow, with all checks."""
         from tirlite.interp import interpret
 
@@ -227,7 +227,7 @@ class Kernel:
             interpret(func, arguments)
         return _one_or_all(binding.results)
 
-    def profile(self, *args: object, **named: object) -> Profile:
+    def profile(self, /, *args: object, **named: object) -> Profile:
         """How long each outermost loop takes in a call, the bytes that it moves, and its share of the machine's limit.
 
         Calls the kernel up to 25 times, for about two seconds, each time on the same values, so its outputs are those
@@ -247,7 +247,7 @@ class Kernel:
         version = self._serving(self._in_form(binding.is_empty, Form.USUAL, form), binding, form)
         return TimedCalls.of(version, binding, lambda: self._in_form(binding.is_empty, Form.IN_ORDER, form))
 
-    def arguments(self, *args: object, **named: object) -> dict[str, object]:
+    def arguments(self, /, *args: object, **named: object) -> dict[str, object]:
         """The arguments of a call by name, with outputs that were left out allocated.
         Arrays that are the same for all calls are not included. Raises what a call raises for arguments that do not
         fit.

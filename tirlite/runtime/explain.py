@@ -49,10 +49,11 @@ def require_array(param: ArrayParam, given: object) -> Array:
                 param.name, _wanted(param), an(type(given).__name__), _array_hint(param, given, seen)
             ).error()
         given = seen
-    if isinstance(given, (np.ma.MaskedArray, np.matrix)):
-        raise ArgumentType(
-            param.name, _wanted(param), an(type(given).__name__), f"pass np.asarray({param.name})"
-        ).error()
+    if isinstance(given, np.ma.MaskedArray):
+        hint = f"its mask would be lost: pass {param.name}.filled()"
+        raise ArgumentType(param.name, _wanted(param), an(type(given).__name__), hint).error()
+    if isinstance(given, np.matrix):  # its rows are matrices, too
+        given = np.asarray(given)
     if given.dtype == param.dtype:
         return given
     if is_bfloat and given.dtype.name == "bfloat16" and given.dtype.itemsize == 2:

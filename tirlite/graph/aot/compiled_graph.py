@@ -177,7 +177,7 @@ class CompiledGraph:
         with boundary:
             return self._grouped()
 
-    def __call__(self, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
+    def __call__(self, /, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
         """Inputs may be given by name. Results are written to the arrays of `out`: one, a tuple, or a dict by name.
 
         Raises CallTypeError and CallValueError for arguments that do not fit, KernelAssertionError where a demand does
@@ -215,7 +215,7 @@ class CompiledGraph:
         outputs = self.kernel.outputs
         return list(outputs[: len(outputs) - len(self._kept) - len(self._extents)])
 
-    def profile(self, *arrays: Argument, **named: Argument) -> Profile:
+    def profile(self, /, *arrays: Argument, **named: Argument) -> Profile:
         """How long each operator takes in a call, the bytes that it moves, and its share of the machine's limit.
 
         Operators of one kind are told together as well. See `Kernel.profile`.
@@ -306,7 +306,7 @@ class CompiledGraph:
         """The graph itself; of a graph in segments, its parts."""
         return (self,)
 
-    def plans(self, *arrays: Argument, **named: Argument) -> tuple[Plan, ...]:
+    def plans(self, /, *arrays: Argument, **named: Argument) -> tuple[Plan, ...]:
         """The plans of all parts that a call with these arrays runs, in order, at the sizes that it finds."""
         with boundary:
             given = in_order(self.function, arrays, named)

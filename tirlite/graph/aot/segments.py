@@ -265,7 +265,7 @@ class SegmentedGraph(CompiledGraph):
         """The parts that are native code, each a compiled graph."""
         return tuple(part for graph in self._graphs.values() for part in graph.parts)
 
-    def __call__(self, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
+    def __call__(self, /, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
         if out is not None:
             with boundary:
                 raise BadGraphOut(self.function.name, FOUND).error()
@@ -280,7 +280,7 @@ class SegmentedGraph(CompiledGraph):
         values = self._run(arrays, {}, lambda graph, values: graph(*values))
         return {**{each: values[each] for each in self._kept}, self.function.body: self._result(values)}
 
-    def plans(self, *arrays: Argument, **named: Argument) -> tuple[Plan, ...]:
+    def plans(self, /, *arrays: Argument, **named: Argument) -> tuple[Plan, ...]:
         """The plans of all parts that a call with these arrays runs, in order, for the sizes found during the run."""
         found: list[Plan] = []
 
