@@ -12,7 +12,7 @@ from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load
 from tirlite.ir.rewrite import substitute, values_of
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store
-from tirlite.ir.walk import is_constant, loads_in, mentions, walk
+from tirlite.ir.walk import defined_in, is_constant, loads_in, mentions, walk
 from tirlite.record import record, replace
 from tirlite.schedules.auto.tiling import WIDE_ROWS, Tiling, count_of, is_known
 from tirlite.schedules.dots import are_groups, operands, types_of
@@ -55,6 +55,7 @@ class Contraction:
     `is_shared`: a loop around is parallel, so that none inside should be.
     `flat`: a loop that may be fused with columns, as rows are contiguous in memory but no whole tiles.
     `named`: the loops that contain lets. `is_padded`: `packed` is read under a condition.
+    `keeper`: the loop around others that run this nest, in which the little that `packed` reads stays the same.
     """
 
     loops: tuple[For, ...]
@@ -79,6 +80,7 @@ class Contraction:
     is_shared: bool
     is_panel: bool
     flat: For | None = None
+    keeper: For | None = None
 
     @property
     def batches(self) -> tuple[For, ...]:
@@ -92,7 +94,7 @@ def contractions(facts: Facts, tiling: Tiling) -> Iterator[Contraction]:
     for loop, around in loops_around(facts.func):
         if taken.isdisjoint(around) and (found := _contraction(loop, around, tiling)) is not None:
             taken.add(loop)
-            yield found
+            yield replace(found, keeper=_keeper(found, around, tiling))
 
 
 @record(eq=False)
@@ -264,6 +266,18 @@ def _is_padded(values: list[Expr], load: Load) -> bool:
 def _is_prepacked(buffer: Buffer, around: tuple[For, ...]) -> bool:
     """Whether one of these loops allocates a buffer in its body."""
     return any(isinstance(stmt, Allocate) and stmt.buffer is buffer for loop in around for stmt in loop.body.stmts)
+
+
+def _keeper(nest: Contraction, around: tuple[For, ...], tiling: Tiling) -> For | None:
+    """The outermost of the loops `around` a nest in which one panel of an operand serves all iterations of another."""
+    load, axes = nest.packed, (*nest.terms, nest.columns)
+    if not all(map(is_known, axes)) or prod(map(count_of, axes)) * load.dtype.bytes > tiling.least_bytes:
+        return None
+    for place, loop in enumerate(around[:-1]):
+        inside = defined_in(loop.body) - {each.var for each in axes}
+        if not mentions(load, inside):
+            return loop if any(count_of(each) > 1 or not is_known(each) for each in around[place + 1 :]) else None
+    return None
 
 
 def _is_panel(

@@ -57,6 +57,8 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
     for found in reversed([*contractions(facts, tiling)]):
         # If a step is refused, the next form is tried; if all fail, the nest stays as it is.
         forms = [(found, tiling)]
+        if found.keeper is not None:
+            forms.append((replace(found, keeper=None), tiling))
         if found.flat is not None:
             forms.append((replace(found, flat=None), tiling))
         if _goes_by_tiles(found, tiling):
@@ -204,6 +206,8 @@ def _panel(
         from tirlite.schedules.pack_padded import PackPadded
 
         yield PackPadded(packed.name, outer, axes, lanes)
+    elif nest.keeper is not None:
+        yield Pack(packed.name, named.around(nest.keeper), (outer, *axes), lanes, is_one, nest.cast)
     else:
         yield Pack(packed.name, outer, axes, lanes, is_one, nest.cast)
     if nest.is_dense and not nest.is_padded and not is_one:
@@ -258,10 +262,15 @@ class _LoopHandles:
     """Gives handles for the loops of a nest with unique names, in a function whose other loops may share these."""
 
     def __init__(self, nest: Contraction, facts: Facts) -> None:
-        every = [loop for loop, _ in loops_around(facts.func)]
+        self._every = every = [loop for loop, _ in loops_around(facts.func)]
         last = every.index(nest.loops[-1])
         self._before = [identifier(loop.var.name) for loop in every[:last] if loop not in nest.loops]
         self._after = [identifier(loop.var.name) for loop in every[last + 1 :]]
+
+    def around(self, loop: For) -> LoopName:
+        """The handle for a loop that this nest stands in."""
+        alike = [each for each in self._every if identifier(each.var.name) == identifier(loop.var.name)]
+        return loop.var.name if len(alike) == 1 else LoopHandle(loop.var.name, alike.index(loop))
 
     def __call__(self, name: str) -> LoopName:
         word = identifier(name)
