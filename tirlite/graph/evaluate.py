@@ -203,7 +203,7 @@ def _widened(value: Any, of: TensorType) -> Array:
 
 
 def _rounded(value: Any, of: TensorType) -> Array:
-    array = np.ascontiguousarray(value).reshape(np.shape(value))
+    array = np.asarray(value, order="C")
     if of.dtype.code is TypeCode.BFLOAT:
         return bfloat_bits(array)
     if _is_half(of.dtype):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.diag import public
 from tirlite.graph.known.import_options import ImportOptions
+from tirlite.plan.collection import collection_paused
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,7 +46,8 @@ def from_onnx(
         known = known_model(source, options)
         if known is not None and (found := known.found()) is not None:
             return found
-    from tirlite.graph.onnx.model import read_model
+    with collection_paused():
+        from tirlite.graph.onnx.model import read_model
 
-    function, used = read_model(source, options)
+        function, used = read_model(source, options)
     return function if known is None else known.kept(function, used)

@@ -167,7 +167,7 @@ def _identity(arg: Expr) -> object:
 
 
 def _constant(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], of: TensorType, like: Call) -> Constant:
-    kept = np.require(array, requirements="C").reshape(array.shape)
+    kept = np.asarray(array, order="C")
     if kept.base is not None or kept.flags.writeable:
         kept = kept if kept.base is None else kept.copy()
         kept.flags.writeable = False
