@@ -26,12 +26,12 @@ from ast import copy_location
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import field
-from typing import TypeVar
+from functools import lru_cache
 
 from tirlite.dsl.assignment import Assignments
 from tirlite.dsl.convert import is_literal
 from tirlite.dsl.expression import Expressions, Invoke
-from tirlite.dsl.local_names import BODIES, Suite, assigned_by, binders, local_names, names_in, names_of, read_by
+from tirlite.dsl.local_names import BODIES, KEPT, Suite, assigned_by, binders, local_names, names_in, names_of, read_by
 from tirlite.dsl.loops import LeftLoop
 from tirlite.dsl.scope import CellTypes, Scope
 from tirlite.dsl.signature import annotated_names
@@ -63,8 +63,9 @@ class Body:
         self.scope.open(Suite())
         params = {arg.arg for arg in tree.args.args}
         self.expressions = Expressions(origin, surroundings, self.scope, params, invoker(self.scope))
-        self._own = with_own_parameters(tree, self.expressions)
-        own = with_own_variables(self._own.tree, self.expressions)
+        declarations = _declarations(tree, self.expressions)
+        self._own = with_own_parameters(tree, declarations)
+        own = with_own_variables(self._own.tree, declarations, _ranges(self._own.tree, self.expressions))
         tree = own.tree
         left: Mapping[ast.For, LeftLoop] = {}
         if has_jumps(tree.body):
@@ -75,7 +76,7 @@ class Body:
             self.scope.vouch(made.sure)
         self.tree = tree
         self.gives_value = gives_value
-        self.names = local_names(tree, self.expressions.is_declaration)
+        self.names = local_names(tree, declarations)
         self.assignments = Assignments(self.expressions, self.scope, self.names, types)
         self.dims = {name for name in annotated_names(tree.args.args) if surroundings.has_dim(name)}
         for name in self.dims:
@@ -120,7 +121,16 @@ def has_jumps(body: Sequence[ast.stmt]) -> bool:
     return False
 
 
-Node = TypeVar("Node", bound=ast.AST)
+def _declarations(tree: ast.FunctionDef, expressions: Expressions) -> frozenset[ast.expr]:
+    """The calls in assignments of `tree` that declare buffers, whose names are not scalars."""
+    values = (each.value for each in binders(tree) if isinstance(each, (ast.Assign, ast.AnnAssign)))
+    return frozenset(each for each in values if each is not None and expressions.is_declaration(each))
+
+
+def _ranges(tree: ast.FunctionDef, expressions: Expressions) -> frozenset[ast.For]:
+    """The loops of `tree` that remain loops: those over ranges."""
+    loops = (each for each in binders(tree) if isinstance(each, ast.For) and isinstance(each.target, ast.Name))
+    return frozenset(each for each in loops if isinstance(each.iter, ast.Call) and not expressions.is_static(each.iter))
 
 
 @record(eq=False)
@@ -128,12 +138,13 @@ class OwnParameters:
     """A function in this form: for each parameter that it assigns, the local's name and the first assignment."""
 
     tree: ast.FunctionDef
-    first: dict[str, tuple[str, ast.stmt]] = field(default_factory=dict)
+    first: Mapping[str, tuple[str, ast.stmt]] = field(default_factory=dict)
 
 
-def with_own_parameters(tree: ast.FunctionDef, expressions: Expressions) -> OwnParameters:
+@lru_cache(KEPT)
+def with_own_parameters(tree: ast.FunctionDef, declarations: frozenset[ast.expr]) -> OwnParameters:
     """The function `tree` in this form. Whether a parameter is an assignable number is known by its value later."""
-    assigned = {name for each in binders(tree) if not _declares(each, expressions) for name in assigned_by(each)}
+    assigned = {name for each in binders(tree) if not _declares(each, declarations) for name in assigned_by(each)}
     own = [arg for arg in tree.args.args if arg.arg in assigned]
     if not own:
         return OwnParameters(tree)
@@ -155,33 +166,34 @@ class OwnVariables:
     values: dict[ast.stmt, ast.For] = field(default_factory=dict)
 
 
-def with_own_variables(tree: ast.FunctionDef, expressions: Expressions) -> OwnVariables:
+@lru_cache(KEPT)
+def with_own_variables(
+    tree: ast.FunctionDef, declarations: frozenset[ast.expr], ranges: frozenset[ast.For]
+) -> OwnVariables:
     """The function `tree` in this form."""
-    variables = {_variable(each, expressions) for each in binders(tree) if isinstance(each, ast.For)} - {""}
-    shared = _shared(tree, variables, expressions) if variables else set()
+    variables = {_variable(each) for each in ranges}
+    shared = _shared(tree, variables, declarations, ranges) if variables else set()
     if not shared:
         return OwnVariables(tree)
+    own = {loop for loop in ranges if _variable(loop) in shared}
     made = OwnVariables(copy(tree))
-    made.tree.body = run(_renamed(tree.body, shared, UniqueNames(names_of(tree)), expressions, made.values))
+    made.tree.body = run(_renamed(tree.body, own, UniqueNames(names_of(tree)), made.values))
     return made
 
 
-def _variable(loop: ast.For, expressions: Expressions) -> str:
-    """The variable of a loop over a range; empty for other loops."""
-    over_range = isinstance(loop.iter, ast.Call) and not expressions.is_static(loop.iter)
-    return loop.target.id if over_range and isinstance(loop.target, ast.Name) else ""
+def _variable(loop: ast.For) -> str:
+    assert isinstance(loop.target, ast.Name)
+    return loop.target.id
 
 
-def _declares(node: ast.AST, expressions: Expressions) -> bool:
+def _declares(node: ast.AST, declarations: frozenset[ast.expr]) -> bool:
     """Whether a node declares a buffer, whose name is not a scalar."""
-    return (
-        isinstance(node, (ast.Assign, ast.AnnAssign))
-        and node.value is not None
-        and expressions.is_declaration(node.value)
-    )
+    return isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value in declarations
 
 
-def _shared(tree: ast.FunctionDef, loops: set[str], expressions: Expressions) -> set[str]:
+def _shared(
+    tree: ast.FunctionDef, variables: set[str], declarations: frozenset[ast.expr], ranges: frozenset[ast.For]
+) -> set[str]:
     """The loop variables that are assigned or read outside of their loops, and not assigned in them."""
     outside: set[str] = set()
     inside: set[str] = set()
@@ -189,13 +201,13 @@ def _shared(tree: ast.FunctionDef, loops: set[str], expressions: Expressions) ->
     while work:
         stmt, around = work.pop()
         stored = set(assigned_by(stmt))
-        inside |= stored if _declares(stmt, expressions) else around & stored
-        outside |= (stored | set(read_by(stmt))) & loops - around
+        inside |= stored if _declares(stmt, declarations) else around & stored
+        outside |= (stored | set(read_by(stmt))) & variables - around
         within = around
         if isinstance(stmt, ast.For):
             names = {name.id for name in names_in(stmt.target)}
             within = around | names
-            if not _variable(stmt, expressions):
+            if stmt not in ranges:
                 inside |= names
         work += [(each, within) for each in _block(stmt, "body")]
         work += [(each, around) for each in _block(stmt, "orelse")]
@@ -208,26 +220,22 @@ def _block(stmt: ast.stmt, name: str) -> Sequence[ast.stmt]:
 
 
 def _renamed(
-    stmts: Sequence[ast.stmt],
-    shared: set[str],
-    names: UniqueNames,
-    expressions: Expressions,
-    values: dict[ast.stmt, ast.For],
+    stmts: Sequence[ast.stmt], own: set[ast.For], names: UniqueNames, values: dict[ast.stmt, ast.For]
 ) -> Steps[list[ast.stmt]]:
-    """The statements with own variables for loops over names in `shared`; adds their assignments to `values`."""
+    """The statements with own variables for the loops in `own`; adds their assignments to `values`."""
     made: list[ast.stmt] = []
     for stmt in stmts:
         if not isinstance(stmt, (ast.For, ast.While, ast.If, ast.With)):
             made.append(stmt)
             continue
         other = copy(stmt)
-        for name in BODIES:
-            if block := _block(stmt, name):
-                setattr(other, name, (yield _renamed(block, shared, names, expressions, values)))
-        if isinstance(stmt, ast.For) and isinstance(other, ast.For) and _variable(stmt, expressions) in shared:
-            own = names.unique(_variable(stmt, expressions))
-            assignment = _assignment(stmt.target, own)
-            other.target = copy_location(ast.Name(own, ast.Store()), stmt.target)
+        for part in BODIES:
+            if block := _block(stmt, part):
+                setattr(other, part, (yield _renamed(block, own, names, values)))
+        if isinstance(stmt, ast.For) and isinstance(other, ast.For) and stmt in own:
+            name = names.unique(_variable(stmt))
+            assignment = _assignment(stmt.target, name)
+            other.target = copy_location(ast.Name(name, ast.Store()), stmt.target)
             other.body = [assignment, *other.body]
             values[assignment] = stmt
         made.append(other)

@@ -8,12 +8,15 @@ all its assignments and uses. Independent ranges of a name (the `t` of one loop 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from enum import Enum
 from functools import lru_cache
 
 from tirlite.record import record
+
+# The size of caches, since inline functions are analysed again at each call.
+KEPT = 1 << 12
 
 
 class Use(Enum):
@@ -74,8 +77,9 @@ class LocalNames:
     blocks: dict[tuple[ast.AST, str], Suite] = field(default_factory=dict)
 
 
-def local_names(function: ast.FunctionDef, is_declaration: Callable[[ast.expr], bool]) -> LocalNames:
-    """The local names of `function`; `is_declaration` recognises calls of tl.alloc and tl.view."""
+@lru_cache(KEPT)
+def local_names(function: ast.FunctionDef, declarations: frozenset[ast.expr]) -> LocalNames:
+    """The local names of `function`; `declarations` are its calls of tl.alloc and tl.view."""
     found = LocalNames()
     mentions: dict[str, list[Mention]] = {}
     root = Suite()
@@ -83,7 +87,7 @@ def local_names(function: ast.FunctionDef, is_declaration: Callable[[ast.expr], 
     work: list[tuple[ast.stmt, Suite]] = [(stmt, root) for stmt in reversed(function.body)]
     while work:
         stmt, block = work.pop()
-        for name, mention in _mentions(stmt, block, is_declaration):
+        for name, mention in _mentions(stmt, block, declarations):
             mentions.setdefault(name, []).append(mention)
         found.blocks.update(_blocks_of(stmt, block))
         for body in reversed(BODIES):
@@ -109,13 +113,13 @@ def _blocks_of(stmt: ast.stmt, around: Suite) -> dict[tuple[ast.AST, str], Suite
     return {(stmt, "body"): first, (stmt, "orelse"): second}
 
 
-def _mentions(stmt: ast.stmt, block: Suite, is_declaration: Callable[[ast.expr], bool]) -> list[tuple[str, Mention]]:
+def _mentions(stmt: ast.stmt, block: Suite, declarations: frozenset[ast.expr]) -> list[tuple[str, Mention]]:
     """The names used in a statement itself, without its bodies."""
     if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return []
     found = [(name, Mention(block, Use.READ)) for name in read_by(stmt)]
     if isinstance(stmt, (ast.Assign, ast.AnnAssign)):
-        use = Use.BUFFER if stmt.value is not None and is_declaration(stmt.value) else Use.SCALAR
+        use = Use.BUFFER if stmt.value in declarations else Use.SCALAR
         found += [(name, Mention(block, use, stmt)) for name in assigned_by(stmt)]
     elif isinstance(stmt, ast.AugAssign) and isinstance(stmt.target, ast.Name):
         found.append((stmt.target.id, Mention(block, Use.UPDATE, stmt)))
@@ -190,28 +194,24 @@ def assigned_by(node: ast.AST) -> list[str]:
     return [name.id for target in targets for name in names_in(target)]
 
 
-# The size of caches, since inline functions are analysed again at each call.
-_KEPT = 1 << 12
-
-
 def names_of(function: ast.FunctionDef) -> set[str]:
     """All names in a function, including its parameters."""
     return {*_names_in(function), *(arg.arg for arg in function.args.args)}
 
 
-@lru_cache(_KEPT)
+@lru_cache(KEPT)
 def _names_in(function: ast.FunctionDef) -> tuple[str, ...]:
     return tuple({each.id: None for each in ast.walk(function) if isinstance(each, ast.Name)})
 
 
-@lru_cache(_KEPT)
+@lru_cache(KEPT)
 def binders(function: ast.FunctionDef) -> tuple[ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For, ...]:
     """The assignments and loops in a function."""
     kinds = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For)
     return tuple(node for node in ast.walk(function) if isinstance(node, kinds))
 
 
-@lru_cache(_KEPT)
+@lru_cache(KEPT)
 def read_by(stmt: ast.stmt) -> tuple[str, ...]:
     """The names that a statement itself reads, without its bodies, with repetitions."""
     parts = [value for name, value in ast.iter_fields(stmt) if name not in BODIES]
