@@ -11,6 +11,7 @@ from textwrap import wrap
 import tirlite
 from tirlite.cli.command_error import CommandMessage
 from tirlite.diag import Explanation, TirliteError, entries, message_kinds, nearest
+from tirlite.diag.entry import with_subclasses
 from tirlite.groups import by_key
 from tirlite.show import Piece, write
 
@@ -100,23 +101,12 @@ def page(found: Iterable[Explanation]) -> str:
     """All entries as Markdown, grouped by error class."""
     groups = by_key((entry.raises, entry) for entry in found)
     parts = [_HEAD]
-    for kind in _classes():
+    for kind in with_subclasses(TirliteError):
         if kind.__name__ in groups:
             about = "\n".join(_wrapped(" ".join((kind.__doc__ or "").split())))
             parts.append(f"## {kind.__name__}\n\n{about}\n")
             parts += [_section(entry) for entry in groups[kind.__name__]]
     return "\n".join(parts)
-
-
-def _classes() -> list[type[TirliteError]]:
-    """All error classes, each before its subclasses."""
-    found: list[type[TirliteError]] = []
-    left: list[type[TirliteError]] = [TirliteError]
-    while left:
-        kind = left.pop()
-        found.append(kind)
-        left += reversed(kind.__subclasses__())
-    return found
 
 
 def _section(entry: Explanation) -> str:

@@ -11,12 +11,14 @@ The docstring of a message says these, in this form:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from tirlite.diag.error import Message
 from tirlite.record import record
 from tirlite.show import Piece, Role, Styled
 
+K = TypeVar("K")
 _CAUSE, _EXAMPLE, _FIX = "Cause", "Example", "Fix"
 
 
@@ -62,13 +64,15 @@ def entries(kinds: Iterable[type[Message]]) -> dict[str, Explanation]:
     return {kind.code: entry_of(kind) for kind in sorted(kinds, key=lambda kind: kind.code)}
 
 
+def with_subclasses(kind: type[K]) -> Iterator[type[K]]:
+    """A class and all classes below it, each before those."""
+    yield kind
+    for each in kind.__subclasses__():
+        yield from with_subclasses(each)
+
+
 def message_kinds() -> list[type[Message]]:
     """All classes of messages of tirlite's own whose modules are loaded, in the order of their codes."""
-    found: list[type[Message]] = []
-    left: list[type[Message]] = [Message]
-    while left:
-        kind = left.pop()
-        left += kind.__subclasses__()
-        if kind.__module__.startswith("tirlite.") and hasattr(kind, "title"):
-            found.append(kind)
+    kinds = with_subclasses(Message)
+    found = [kind for kind in kinds if kind.__module__.startswith("tirlite.") and hasattr(kind, "title")]
     return sorted(found, key=lambda kind: (kind.code, kind.__module__))

@@ -124,9 +124,7 @@ class Surroundings:
 
     def value(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
         """The meaning of `name` in the kernel; `known` are the kernel's own names, for suggestions."""
-        found = self._look(name, Asked.VALUE)
-        if found is ABSENT:
-            raise self.unknown(name, span, known)
+        found = self._present(name, span, known)
         made = meaning(found, name, span)
         self.note(name, found)
         return made
@@ -134,10 +132,14 @@ class Surroundings:
     def raw(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
         """The Python value of `name`, for an expression that Python evaluates."""
         self.lookups.is_open = True
+        found = self._present(name, span, known)
+        self.note(name, found)
+        return found
+
+    def _present(self, name: str, span: Span, known: Iterable[str]) -> object:
         found = self._look(name, Asked.VALUE)
         if found is ABSENT:
             raise self.unknown(name, span, known)
-        self.note(name, found)
         return found
 
     def note(self, name: str, value: object) -> None:

@@ -5,12 +5,13 @@ The steps of a loop, and the segments that a graph is compiled in, are made so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, Var, operands_first, rebuilt
 from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims, with_limits
 from tirlite.graph.types import substituted
 from tirlite.names import UniqueNames
+from tirlite.needs import needs_first
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, as_size, dims_of, substitute
 from tirlite.sizes.poly import atom_of
@@ -111,22 +112,16 @@ class _Closing:
 
     def _order(self, results: Sequence[Expr]) -> list[Expr]:
         """The expressions inside, operands first, seen through variables of Lets."""
-        order: dict[Expr, None] = {}
-        stack = [(each, False) for each in reversed(results)]
-        while stack:
-            given, is_ready = stack.pop()
-            if isinstance(given, Let):
-                self.bound[given.var] = given.value
-            expr = self._resolved(given)
-            if is_ready:
-                order[expr] = None
-            elif expr in self.inside and expr not in order:
-                stack.append((expr, True))
-                stack += [(each, False) for each in reversed(expr.operands)]
-        return list(order)
+
+        def within(exprs: Iterable[Expr]) -> list[Expr]:
+            return [expr for expr in map(self._resolved, exprs) if expr in self.inside]
+
+        return needs_first(within(results), lambda expr: within(expr.operands))
 
     def _resolved(self, expr: Expr) -> Expr:
         while isinstance(expr, Let) or (isinstance(expr, Var) and expr in self.bound):
+            if isinstance(expr, Let):
+                self.bound[expr.var] = expr.value
             expr = expr.body if isinstance(expr, Let) else self.bound[expr]
         return expr
 

@@ -66,15 +66,12 @@ def handovers(problem: Problem) -> list[Handover]:
 
     Both requests prefer the same memory, neither has a fixed offset, and they are live together at a handover alone.
     """
-    found = []
-    by_id = problem.by_id
-    for dst, src in dict.fromkeys(problem.in_place):
-        destination, source = by_id[dst], by_id[src]
-        at = handover(destination.live, source.live)
-        is_loose = destination.fixed is None and source.fixed is None
-        if at is not None and is_loose and destination.memories[0] == source.memories[0]:
-            found.append(Handover(destination, source, at))
-    return found
+    return [
+        each
+        for each in possible(problem)
+        if {each.destination.fixed, each.source.fixed} == {None}
+        and each.destination.memories[0] == each.source.memories[0]
+    ]
 
 
 def possible(problem: Problem) -> list[Handover]:

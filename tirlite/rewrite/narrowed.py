@@ -186,6 +186,12 @@ class _Values:
         is_computed = any(not isinstance(part.value, IntImm) for part in found)
         return found if len(found) == len(exprs) and is_computed else None
 
+    def alike(self, wide: DType, *exprs: Expr) -> tuple[list[_Narrow], DType] | None:
+        """The narrow parts of wide expressions, and the type that holds the values of all, if there is one."""
+        parts = self.parts(*exprs) if is_wide(wide) else None
+        dtype = _type_for(*parts) if parts else None
+        return (parts, dtype) if parts and dtype is not None else None
+
     def made(self, wide: Expr, narrow: Expr, low: int, high: int) -> Expr:
         self.ends[narrow] = low, high
         self.count += 1
@@ -201,21 +207,17 @@ class _Values:
         return expr if dtype is None else self.made(expr, type(expr)(a.of(dtype), b.of(dtype)), low, high)
 
     def extreme(self, expr: Min | Max) -> Expr:
-        parts = self.parts(expr.a, expr.b) if is_wide(expr.dtype) else None
-        dtype = _type_for(*parts) if parts else None
-        if not parts or dtype is None:
+        if (found := self.alike(expr.dtype, expr.a, expr.b)) is None:
             return expr
-        a, b = parts
+        (a, b), dtype = found
         take = min if isinstance(expr, Min) else max
         narrow = type(expr)(a.of(dtype), b.of(dtype))
         return self.made(expr, narrow, take(a.low, b.low), take(a.high, b.high))
 
     def quotient(self, expr: FloorDiv | FloorMod) -> Expr:
-        parts = self.parts(expr.a, expr.b) if is_wide(expr.dtype) else None
-        dtype = _type_for(*parts) if parts else None
-        if not parts or dtype is None or parts[1].low < 0:
+        if (found := self.alike(expr.dtype, expr.a, expr.b)) is None or found[0][1].low < 0:
             return expr
-        a, by = parts
+        (a, by), dtype = found
         # Division by 0 gives 0 for both.
         low, high = (min(a.low, 0), max(a.high, 0)) if isinstance(expr, FloorDiv) else (0, max(by.high - 1, 0))
         if isinstance(expr, FloorDiv) and by.low > 0:
@@ -223,26 +225,25 @@ class _Values:
         return self.made(expr, type(expr)(a.of(dtype), by.of(dtype)), low, high)
 
     def by_constant(self, expr: ShiftRight | BitAnd) -> Expr:
-        parts = self.parts(expr.a, expr.b) if is_wide(expr.dtype) else None
-        dtype = _type_for(*parts) if parts else None
-        if not parts or dtype is None or not isinstance(by := parts[1].value, IntImm) or by.value < 0:
+        if (found := self.alike(expr.dtype, expr.a, expr.b)) is None:
             return expr
-        a, number = parts[0], by.value
+        (a, by), dtype = found
+        if not isinstance(by.value, IntImm) or (number := by.value.value) < 0:
+            return expr
         if isinstance(expr, BitAnd):
             low, high = 0, number
         elif number > 15:
             return expr
         else:
             low, high = a.low >> number, a.high >> number
-        return self.made(expr, type(expr)(a.of(dtype), parts[1].of(dtype)), low, high)
+        return self.made(expr, type(expr)(a.of(dtype), by.of(dtype)), low, high)
 
     def comparison(self, expr: Compare) -> Expr:
-        parts = self.parts(expr.a, expr.b) if is_wide(expr.a.dtype) else None
-        dtype = _type_for(*parts) if parts else None
-        if not parts or dtype is None:
+        if (found := self.alike(expr.a.dtype, expr.a, expr.b)) is None:
             return expr
+        (a, b), dtype = found
         self.count += 1
-        return type(expr)(parts[0].of(dtype), parts[1].of(dtype))
+        return type(expr)(a.of(dtype), b.of(dtype))
 
     def negative(self, expr: Neg) -> Expr:
         part = self.part(expr.a) if is_wide(expr.dtype) and expr.dtype.is_signed else None
@@ -253,11 +254,10 @@ class _Values:
     def call(self, expr: Call) -> Expr:
         if not is_wide(expr.dtype):
             return expr
-        if expr.op is Op.IF_THEN_ELSE and (parts := self.parts(*expr.args[1:])):
-            dtype = _type_for(*parts)
-            if dtype is not None:
-                narrow = Call(dtype, expr.op, (expr.args[0], *(part.of(dtype) for part in parts)))
-                return self.made(expr, narrow, min(p.low for p in parts), max(p.high for p in parts))
+        if expr.op is Op.IF_THEN_ELSE and (found := self.alike(expr.dtype, *expr.args[1:])) is not None:
+            (a, b), dtype = found
+            narrow = Call(dtype, expr.op, (expr.args[0], a.of(dtype), b.of(dtype)))
+            return self.made(expr, narrow, min(a.low, b.low), max(a.high, b.high))
         if expr.op is not Op.ABS or (part := self.part(expr.args[0])) is None or isinstance(part.value, IntImm):
             return expr
         if not part.fits(i16) or part.low == i16.min:
@@ -266,12 +266,11 @@ class _Values:
         return self.made(expr, Call(i16, Op.ABS, (part.of(i16),)), low, max(abs(part.low), abs(part.high)))
 
     def chosen(self, expr: Select) -> Expr:
-        parts = self.parts(expr.if_true, expr.if_false) if is_wide(expr.dtype) else None
-        dtype = _type_for(*parts) if parts else None
-        if not parts or dtype is None:
+        if (found := self.alike(expr.dtype, expr.if_true, expr.if_false)) is None:
             return expr
-        narrow = Select(expr.condition, parts[0].of(dtype), parts[1].of(dtype))
-        return self.made(expr, narrow, min(p.low for p in parts), max(p.high for p in parts))
+        (a, b), dtype = found
+        narrow = Select(expr.condition, a.of(dtype), b.of(dtype))
+        return self.made(expr, narrow, min(a.low, b.low), max(a.high, b.high))
 
     def cast(self, expr: Cast) -> Expr:
         """Replaces a cast of a widened value by a cast of the narrow one."""

@@ -8,6 +8,7 @@ from dataclasses import field
 from functools import lru_cache
 from math import gcd
 from operator import ge, le
+from typing import ClassVar
 
 from tirlite.diag import KernelError
 from tirlite.record import record
@@ -110,6 +111,7 @@ class _Candidate:
 class _Extremum(Composite):
     """What maxima and minima have in common: several sizes, none of which is proved to be beyond another."""
 
+    name: ClassVar[str]
     sizes: tuple[Size, ...]
     divisor: int = field(init=False)
     bounds: Bounds = field(init=False)
@@ -135,6 +137,10 @@ class _Extremum(Composite):
 
     def choices(self) -> tuple[Size, ...]:
         return self.sizes
+
+    def spell(self, operands: Sequence[str]) -> str:
+        ordered = sorted(operands, key=lambda text: (text.lstrip("-").isdecimal(), text))
+        return f"{self.name}({', '.join(ordered)})"
 
     def value(self, operands: Sequence[int]) -> int:
         return self.pick(operands)
@@ -166,9 +172,7 @@ class Maximum(_Extremum):
     """The greatest of several sizes."""
 
     __slots__ = ()
-
-    def spell(self, operands: Sequence[str]) -> str:
-        return _call("max", operands)
+    name = "max"
 
     def rebuild(self, operands: Sequence[Size]) -> Size:
         return maximum(*operands)
@@ -193,9 +197,7 @@ class Minimum(_Extremum):
     """The least of several sizes."""
 
     __slots__ = ()
-
-    def spell(self, operands: Sequence[str]) -> str:
-        return _call("min", operands)
+    name = "min"
 
     def rebuild(self, operands: Sequence[Size]) -> Size:
         return minimum(*operands)
@@ -214,10 +216,6 @@ class Minimum(_Extremum):
     @staticmethod
     def beyond(a: _Candidate, b: _Candidate) -> bool:
         return all(map(le, a.samples, b.samples)) and is_at_most(a.size, b.size)
-
-
-def _call(name: str, operands: Sequence[str]) -> str:
-    return f"{name}({', '.join(sorted(operands, key=lambda text: (text.lstrip('-').isdecimal(), text)))})"
 
 
 def _extremum(kind: type[Maximum] | type[Minimum], arguments: Sequence[SizeLike]) -> Size:

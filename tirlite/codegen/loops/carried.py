@@ -61,11 +61,11 @@ def _parts(expr: Expr, kind: type[Binary]) -> list[Expr]:
 
 def _is_carried(node: Node, stores: Sequence[Store]) -> bool:
     """Whether a load is from a row that the loop stores to, at any element."""
-    return isinstance(node, Load) and any(_is_in_row(node, store) for store in stores)
+    return isinstance(node, Load) and any(are_in_one_row(node, store) for store in stores)
 
 
-def _is_in_row(load: Load, store: Store) -> bool:
-    return load.buffer is store.buffer and are_equal(load.indices[:-1], store.indices[:-1])
+def are_in_one_row(load: Load, other: Load | Store) -> bool:
+    return load.buffer is other.buffer and are_equal(load.indices[:-1], other.indices[:-1])
 
 
 def _is_harmless(expr: Expr) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Container
 
 from tirlite.codegen.loops.ahead import Prefetch
+from tirlite.codegen.loops.carried import are_in_one_row
 from tirlite.ir.dtype import i64
-from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import Add, Buffer, IntImm, Load, Min, Ramp, Sub, Var
 from tirlite.ir.stmt import For, SeqStmt, Store
 from tirlite.ir.walk import loads_in, mentions, statements_of
@@ -25,7 +25,7 @@ def next_rows(body: SeqStmt, stores: Container[Store], arrays: Container[Buffer]
         read: list[Load] = []
         for loop in passes if rows.step == 1 else ():
             along = [load for load in loads_in(loop.body) if load.buffer in arrays and _is_along(load, rows, loop)]
-            again = {load.buffer: load for load in along if any(_is_row_of(load, other) for other in read)}
+            again = {load.buffer: load for load in along if any(are_in_one_row(load, other) for other in read)}
             first = next((stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt in stores), None)
             if again and first is not None:
                 found[first] = [_behind(load, rows.var, loop) for load in again.values()]
@@ -38,10 +38,6 @@ def _is_along(load: Load, rows: For, loop: For) -> bool:
     *outer, along = load.indices or (loop.var,)
     is_numbered = any(each is rows.var for each in outer) and not mentions(outer, loop.var)
     return is_numbered and isinstance(along, Ramp) and along.base is loop.var
-
-
-def _is_row_of(load: Load, other: Load) -> bool:
-    return load.buffer is other.buffer and are_equal(load.indices[:-1], other.indices[:-1])
 
 
 def _behind(load: Load, row: Var, loop: For) -> Prefetch:
