@@ -98,9 +98,9 @@ def empty_extents() -> Case:
     g = Builder("empty")
     x, y = g.input("x", tl.f32[0, 3]), g.input("y", tl.f32[2, 3])
     joined = g.concat([x, y, x], axis=0)
-    return g.function([joined, g.exp(x), g.reduce_sum(x, 0), g.matmul(g.transpose(x), x)]), [
-        (floats(0, 3), floats(2, 3))
-    ]
+    none = g.gather(y, np.zeros((0,), np.int64), axis=1)
+    f = g.function([joined, g.exp(x), g.reduce_sum(x, 0), g.matmul(g.transpose(x), x), none, g.reduce_sum(none, 1)])
+    return f, [(floats(0, 3), floats(2, 3))]
 
 
 def parts_of_parts() -> Case:

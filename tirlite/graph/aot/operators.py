@@ -18,7 +18,7 @@ from tirlite.graph.operators.quantization import CONV_BYTES
 from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.program import Program
 from tirlite.graph.types import TensorType, tensors
-from tirlite.ir import Assert, PrimFunc, Stmt, TensorType as KernelType, Var, i64, statements
+from tirlite.ir import Assert, Builder, PrimFunc, Stmt, TensorType as KernelType, Var, i64, statements
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.size import expr_of
 from tirlite.kernels.operators import elementwise
@@ -143,6 +143,8 @@ class OperatorFunctions:
         lowering = op.lowering
         if lowering is None:
             raise NoKernelFor(op.name, span=call.span).error()
+        if all(0 in each.shape for each in kinds[1]):
+            return _empty(op.name, given, results)
         padded = own.padded(call)
         attrs = {
             each.name: own.value(getattr(padded, each.name), call)
@@ -205,6 +207,17 @@ class _Own:
         for dim in dims_of(size):
             self._variables.setdefault(dim, Var(dim.name, i64, dim))
         return expr_of(size, self._variables)
+
+
+def _empty(name: str, given: Iterable[KernelType | None], results: Iterable[KernelType]) -> PrimFunc:
+    """The function of results without elements: kernels may divide by their extents."""
+    b = Builder(name)
+    for number, each in enumerate(given):
+        if each is not None:
+            b.param(f"x{number}", each)
+    for number, each in enumerate(results):
+        b.param(f"y{number}", each, out=True)
+    return b.build()
 
 
 def has_asserts(func: PrimFunc) -> bool:
