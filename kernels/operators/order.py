@@ -180,10 +180,12 @@ def nonzero(X: TensorType, Y: TensorType) -> PrimFunc:
     shape, found = extents(X), extents(Y)[1]
     count = elements(X)
     inner = tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
+    # Of no elements none is found, and their indices would be divided by 0.
+    depth = 0 if any(isinstance(each, int) and each == 0 for each in shape) else len(shape)
 
     @tl.inline
     def put(y, at, t, axis=0):
-        if tl.static(axis < len(shape)):
+        if tl.static(axis < depth):
             y[axis, at] = t // tl.static(inner[axis]) % tl.static(shape[axis])
             put(y, at, t, tl.static(axis + 1))
 

@@ -36,6 +36,14 @@ def test_results_have_the_extents_that_the_run_found() -> None:
     assert (values.shape, places.shape) == ((0,), (2, 0))
 
 
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3, 2)])
+def test_nothing_is_found_in_an_operand_without_elements(shape: tuple[int, ...]) -> None:
+    g = tl.graph.Builder("nothing")
+    x = g.input("x", tl.f32[shape])
+    f = g.function(g.nonzero(x, g.extent(g.reduce_sum(g.cast(x, tl.i64)), 0, "count")))
+    assert tl.graph.compile(f)(np.zeros(shape, np.float32)).shape == (len(shape), 0)
+
+
 def test_storage_is_planned_for_the_most_there_can_be() -> None:
     plan = tl.graph.compile(positive()).plan
     assert [str(dim) for dim in plan.problem.dims] == ["n"]
