@@ -70,6 +70,15 @@ def test_slices_between_places_that_are_computed(step: int) -> None:
     compare(made, ({"x": few(2, 7), "s": np.array([s]), "e": np.array([e])} for s, e in places))
 
 
+@pytest.mark.parametrize(("start", "stop", "step"), [(-9, -9, -1), (-2, -(2**63), -1), (-(2**63), -5, -3), (-7, 2, -1)])
+def test_slices_backwards_from_in_front_of_an_axis(start: int, stop: int, step: int) -> None:
+    nodes = [helper.make_node("Slice", ["x", "s", "e", "axis", "step"], ["y"])]
+    nodes += [helper.make_node("Shape", ["y"], ["shape"])]
+    made = model(nodes, {"x": (TYPES.FLOAT, ["a", "b"])}, ["y", "shape"],
+                 s=np.array([start]), e=np.array([stop]), axis=np.array([1]), step=np.array([step]))  # fmt: skip
+    compare(made, ({"x": few(2, length)} for length in (7, 1, 2)))
+
+
 def test_a_slice_whose_axes_and_steps_a_run_finds() -> None:
     names = ("s", "e", "axes", "steps")
     node = helper.make_node("Slice", ["x", *names], ["y"])

@@ -20,7 +20,7 @@ from tirlite.graph.op import Reshape
 from tirlite.graph.operators.arrangement import Slice
 from tirlite.graph.run_dims import run_dims
 from tirlite.ir import f64, i64
-from tirlite.sizes import Proof, Size, as_size, ceildiv, is_at_most, maximum, prove_eq
+from tirlite.sizes import Proof, Size, as_size, ceildiv, is_at_most, maximum, prove_eq, prove_le
 
 
 def _shape(t: Translation, node: Node) -> Expr:
@@ -177,7 +177,7 @@ def _slice(t: Translation, node: Node) -> Expr:
         if isinstance(start, Expr) or isinstance(stop, Expr) or not isinstance(step, int):
             x = sliced(t, x, axis, start, stop, step if isinstance(step, int) else scalar(t, step))
         else:
-            known.append((start, _stop(stop, step), axis, step))
+            known.append((_start(start, step, x.shape[axis]), _stop(stop, step), axis, step))
     if not known:
         return x
     first, last, where, steps = (list(each) for each in zip(*known, strict=True))
@@ -201,6 +201,13 @@ def _told(t: Translation, x: Expr, made: Expr) -> Expr:
         places = t.b.range(scalar(t, starts[axis]), t.b.constant(np.int64(steps[axis])), sizes[axis])
         x = t.b.gather(x, places, axis)
     return x
+
+
+def _start(start: Size, step: int, extent: Size) -> Size:
+    """The start of a slice: backwards from in front of the axis, it is the first element, where Python has none."""
+    if step > 0 or prove_le(0, start) is not Proof.NO:
+        return start
+    return -extent if isinstance(start, int) and start <= -BEYOND else maximum(start, -extent)
 
 
 def _stop(stop: Size, step: int) -> Size | None:
