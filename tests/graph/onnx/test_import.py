@@ -603,3 +603,21 @@ def test_what_a_branch_demands_is_checked_where_it_is_taken() -> None:
             np.testing.assert_array_equal(run(x, np.array(flag)), -(x + 1))
     with pytest.raises(tl.KernelRunError, match="`z3` demands that n == 3"):
         net(np.zeros(5, np.float32), np.array(True))
+
+
+@pytest.mark.parametrize(("kind", "step"), [(np.float32, 0.01), (np.float16, 0.125)])
+def test_variances_of_elements_far_from_0_are_not_negative(kind: type, step: float) -> None:
+    """The standard's function subtracts the square of the mean from the mean of squares."""
+    of = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    node = helper.make_node("MeanVarianceNormalization", ["x"], ["y"])
+    graph = helper.make_graph(
+        [node], "net", [helper.make_tensor_value_info("x", of, [2, 2, 2, 6])], [onnx.ValueInfoProto(name="y")]
+    )
+    f = tl.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]))
+    x = (100 + np.arange(48).reshape(2, 2, 2, 6) % 12 * step).astype(kind)
+    apart = x - x.mean((0, 2, 3), np.float64, keepdims=True)
+    wanted = apart / np.sqrt((apart**2).mean((0, 2, 3), keepdims=True))
+    for found in (tl.graph.compile(f)(x), tl.graph.evaluate(f, x)):
+        assert found.dtype == kind
+        np.testing.assert_allclose(found, wanted, rtol=4e-3, atol=1e-3)
+    assert not tl.graph.compile(f)(np.full(x.shape, 100, kind)).any()

@@ -13,6 +13,7 @@ from tirlite.graph.onnx.narrow import DTYPES
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.operators.reduction import Axes
+from tirlite.ir import f32
 from tirlite.sizes import Proof, prove_eq
 
 _KINDS = ["sum", "mean", "max", "min", "prod", "l1", "l2", "sum_square", "log_sum", "log_sum_exp"]
@@ -207,6 +208,16 @@ def _lp_norm(t: Translation, node: Node) -> Expr:
     return t.b.divide(x, t.b.where(t.b.equal(norm, 0.0), 1.0, norm))
 
 
+def _mean_variance_norm(t: Translation, node: Node) -> Expr:
+    """The variance is the mean of squared distances: the standard's difference of means may be below 0 by rounding."""
+    x = node.first
+    axes = [axis_of(axis, node.rank) for axis in node.integers("axes") or (0, 2, 3)]
+    wide = t.b.cast(x, f32) if x.dtype.bits == 16 else x
+    apart = t.b.subtract(wide, t.b.reduce_mean(wide, axes, keepdims=True))
+    deviation = t.b.sqrt(t.b.reduce_mean(t.b.multiply(apart, apart), axes, keepdims=True))
+    return t.b.cast(t.b.divide(apart, t.b.add(deviation, 1e-9)), x.dtype)
+
+
 NORMALIZATION: Mapping[str, Importer] = {
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
@@ -217,4 +228,5 @@ NORMALIZATION: Mapping[str, Importer] = {
     "LogSoftmax": _softmax,
     "Hardmax": _hardmax,
     "LpNormalization": _lp_norm,
+    "MeanVarianceNormalization": _mean_variance_norm,
 }
