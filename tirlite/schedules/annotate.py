@@ -8,11 +8,11 @@ from tirlite.ir import AttrKey, AttrStmt, ForKind, PrimFunc, SeqStmt
 from tirlite.record import record
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named
 from tirlite.schedules.order import demand_any_order, demand_independent
-from tirlite.schedules.step import Step, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, does_not_fit, with_loop
 
 
 @record
-class Annotate(Step):
+class Annotate(ScheduleStep):
     """Puts a remark around a loop, in the IR as `with tl.attr("pragma", text):`. Changes nothing else."""
 
     loop: LoopName
@@ -25,7 +25,7 @@ class Annotate(Step):
 
 
 @record
-class Parallel(Step):
+class Parallel(ScheduleStep):
     """Makes a loop parallel. Refused if it carries a dependence."""
 
     loop: LoopName
@@ -40,7 +40,7 @@ class Parallel(Step):
 
 
 @record
-class Nontemporal(Step):
+class Nontemporal(ScheduleStep):
     """Makes a loop's vector stores to a buffer bypass the caches, whatever the size of the buffer.
 
     In the IR it is `with tl.attr(y, "nontemporal"):` around the loop; without it, generated code does so for large

@@ -18,14 +18,14 @@ from tirlite.rewrite.vectors.local_elements import in_scalars
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
 from tirlite.schedules.loop_facts import is_in_bounds
 from tirlite.schedules.order import demand_any_order, elements_touched, settled
-from tirlite.schedules.step import Step, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, does_not_fit, with_loop
 
 if TYPE_CHECKING:
     from tirlite.schedules.index_ranges import CachedRegion
 
 
 @record
-class CacheRead(Step):
+class CacheRead(ScheduleStep):
     """Copies the part of a buffer that the body of `at` reads, at the begin of the body, with the buffer's axes.
 
     Along an axis, the part is a window of constant extent around the variable of a loop, if there is one; else the
@@ -52,7 +52,7 @@ class CacheRead(Step):
 
 
 @record
-class CacheWrite(Step):
+class CacheWrite(ScheduleStep):
     """Keeps the part of a buffer that the body of `at` updates in a copy, loaded before and stored after.
 
     A single element becomes a local scalar, held in a register. A larger part becomes a tile `y.cached`: along each

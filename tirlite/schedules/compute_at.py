@@ -21,14 +21,14 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, block_of, chain_to, loop_named
 from tirlite.schedules.index_ranges import IndexRange, index_range
 from tirlite.schedules.order import demand_any_order, demand_steady
-from tirlite.schedules.step import Step, demand_plain, does_not_fit
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit
 from tirlite.sizes.unknown import ends, is_nonnegative
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
 @record
-class ComputeAt(Step):
+class ComputeAt(ScheduleStep):
     """Moves the nest of `loop`, which computes temporaries, into the loop `at`: each iteration computes what it reads.
 
     The temporaries are allocated there and shrink: along an axis to a window of constant extent that moves with a loop

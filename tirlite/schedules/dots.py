@@ -19,11 +19,11 @@ from tirlite.schedules.handle import LoopName, chain_to, loop_named
 from tirlite.schedules.loop_facts import has_whole_blocks, is_block_of, is_dense, is_in_bounds, trips
 from tirlite.schedules.order import demand_any_order, own_touches
 from tirlite.schedules.pack import demand_axes, loads_of_one
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, with_loop
 
 
 @record
-class Dots(Step):
+class Dots(ScheduleStep):
     """Computes sums of products, in loops inside of `at`, by groups of terms: as `tl.dot` of two packed copies.
 
     `axes` are the loops over terms, of which the last is grouped, and then the loop over columns. The right operand,

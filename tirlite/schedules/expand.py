@@ -9,11 +9,11 @@ from tirlite.record import record, replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named
 from tirlite.schedules.loop_facts import trips
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, with_loop
 
 
 @record
-class Expand(Step):
+class Expand(ScheduleStep):
     """Allocates a buffer of the body of `at` once before that loop, with a last axis for the iterations.
 
     Iteration `i` uses the elements `[..., i - start]`, so lanes of a vectorized loop find theirs side by side. Never

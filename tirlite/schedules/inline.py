@@ -20,13 +20,13 @@ from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named, loops_around
 from tirlite.schedules.order import demand_any_order, demand_steady, demand_temporaries
-from tirlite.schedules.step import Step, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, does_not_fit, with_loop
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
 @record
-class Inline(Step):
+class Inline(ScheduleStep):
     """Removes a temporary that one nest fills, computing its elements where they are read.
 
     If the nest sets `t[i, j] = e(i, j)` for all elements, `t[i + 1, j]` becomes `e(i + 1, j)`; an element read twice is
@@ -104,7 +104,7 @@ def _block(func: PrimFunc, buffer: Buffer) -> SeqStmt:
 
 
 @record
-class InlineLets(Step):
+class InlineLets(ScheduleStep):
     """Replaces the names that lets directly in the body of a loop define by their values.
 
     Indices of a window are often named, as in `u = i + p - 1`, while `pack` and `pack_padded` ask which loops an index

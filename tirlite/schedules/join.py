@@ -21,13 +21,13 @@ from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.simplify.simplify import simplified
 from tirlite.schedules.handle import LoopName, block_of, loop_named
 from tirlite.schedules.order import demand_any_order, demand_order
-from tirlite.schedules.step import Step, demand_plain, does_not_fit
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends as ends_of, is_nonnegative
 
 
 @record
-class Join(Step):
+class Join(ScheduleStep):
     """Joins consecutive loops into one: each iteration runs the first, then the others, delayed by `behind` iterations.
 
     The loops are in one block, with only allocations and lets between them, and have step 1. Where their ranges differ,

@@ -40,11 +40,11 @@ from tirlite.rewrite.vectors.lanes import Lanes, NotVector
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to, loop_named
 from tirlite.schedules.loop_facts import is_block_of, is_in_bounds, is_whole, lanes_before, min_operands, trips
 from tirlite.schedules.order import demand_any_order, own_touches
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, with_loop
 
 
 @record
-class Pack(Step):
+class Pack(ScheduleStep):
     """Copies what the body of `at` reads of a buffer, at its begin, to a packed panel with one axis for each of `axes`.
 
     `axes` are loops inside of `at`, the last one contiguous in the copy: element `(p, j)` is what iterations p and j of

@@ -52,7 +52,7 @@ from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_t
 from tirlite.schedules.loop_facts import is_in_bounds, lanes_before
 from tirlite.schedules.order import demand_any_order
 from tirlite.schedules.pack import demand_axes, extents_of, loads_of_one
-from tirlite.schedules.step import Step, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, does_not_fit, with_loop
 from tirlite.sizes import substitute as with_sizes
 from tirlite.sizes.poly import Remainder, inside_out
 from tirlite.sizes.unknown import unknowns_in
@@ -63,7 +63,7 @@ _BLOCK = 8
 
 
 @record
-class PackPadded(Step):
+class PackPadded(ScheduleStep):
     """Packs what the body of `at` reads under a condition, with the constant that is used otherwise: padding.
 
     Like `pack`, for a conditional expression such as `x[i + p] if i + p < n else 0`. The copy has an axis for each of

@@ -10,13 +10,13 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.loops.edges import Edges
 from tirlite.schedules.handle import LoopName, loop_named
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, named, with_loop
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 
 
 @record
-class Peel(Step):
+class Peel(ScheduleStep):
     """Peels the `first` and `last` iterations of a loop into loops before and after it: `i.first` and `i.last`.
 
     If neither is given, these are the iterations for which conditions test the ends of arrays, as in

@@ -19,13 +19,13 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, block_of, loop_named
 from tirlite.schedules.loop_facts import trips
 from tirlite.schedules.order import demand_any_order, demand_steady
-from tirlite.schedules.step import Step, demand_plain, does_not_fit
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit
 
 _KINDS = (ForKind.SERIAL, ForKind.REDUCE)
 
 
 @record
-class Precompute(Step):
+class Precompute(ScheduleStep):
     """Moves the first elementary function that each iteration of a loop computes into a loop of its own before it.
 
     The values are stored in a temporary named after the function, by a loop `exp.j`. Later loops in the same block,

@@ -11,11 +11,11 @@ from tirlite.ir.walk import is_steady, mentions
 from tirlite.record import record
 from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.order import breaks_order, carried, demand_any_order, moved_out
-from tirlite.schedules.step import Step, demand_nothing_beside, demand_plain, does_not_fit, named, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_nothing_beside, demand_plain, does_not_fit, named, with_loop
 
 
 @record
-class Reorder(Step):
+class Reorder(ScheduleStep):
     """Reorders perfectly nested loops into the order given, from the outside in.
 
     Refused if that reverses a dependence, other than one between updates of a reduction, which may be regrouped. A
@@ -68,7 +68,7 @@ def _is_reversed(dependence: Dependence, order: list[For]) -> bool:
 
 
 @record
-class Distribute(Step):
+class Distribute(ScheduleStep):
     """Moves the statements before `loop` into a nest of their own, out of the loops around it up to `out_of`.
 
     With `behind`, `loop` moves with them, and the statements after it stay. If `out_of` is `loop` itself, each

@@ -38,13 +38,13 @@ from tirlite.rewrite.reductions import message_of
 from tirlite.schedules.handle import LoopName, block_of, chain_to, loop_named
 from tirlite.schedules.loop_facts import is_in_bounds, trips
 from tirlite.schedules.order import demand_any_order, demand_order
-from tirlite.schedules.step import Step, does_not_fit
+from tirlite.schedules.step import ScheduleStep, does_not_fit
 
 _EXP = (Op.EXP, Op.FAST_EXP, Op.EXP2, Op.FAST_EXP2)
 
 
 @record
-class Rescale(Step):
+class Rescale(ScheduleStep):
     """Joins loops that sum terms of exp(x - maximum) with the loop `first` that computes the maximum: online softmax.
 
     Each sum is kept in `y.scaled`, relative to the maximum so far: when that grows from m to m', the sum is multiplied

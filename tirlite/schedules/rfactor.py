@@ -20,11 +20,11 @@ from tirlite.rewrite.vectors.lane_partials import Partials
 from tirlite.schedules.handle import LoopName, chain_to, loop_named
 from tirlite.schedules.loop_facts import is_in_bounds, trips
 from tirlite.schedules.order import demand_any_order
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, with_loop
 
 
 @record
-class Rfactor(Step):
+class Rfactor(ScheduleStep):
     """Gives each iteration of `loop` a partial result for what the nested `tl.reduce` loops from `at` inwards combine.
 
     The partial results are an allocation `y.partial` (two for `tl.argmax` and `tl.argmin`), initialized in a loop

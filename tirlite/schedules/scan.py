@@ -19,11 +19,11 @@ from tirlite.rewrite.reductions import may_regroup
 from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.loop_facts import trips
 from tirlite.schedules.order import breaks_order, demand_any_order
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, with_loop
 
 
 @record
-class Scan(Step):
+class Scan(ScheduleStep):
     """Splits the running sum `total += x[i]; y[i] = total` into independent blocks of `by` iterations.
 
     `i.sum` sums each block alone, `i.carry` accumulates the sums of the blocks before each, and `i`, inside of

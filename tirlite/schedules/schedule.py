@@ -18,7 +18,7 @@ from tirlite.rewrite.forms import FormLimits
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import ForSizes, after
 from tirlite.schedules.handle import BufferHandle, BufferName, LoopHandle, LoopName, buffer_named, loop_named, name_of
-from tirlite.schedules.step import Step, does_not_fit, plain
+from tirlite.schedules.step import ScheduleStep, does_not_fit, plain
 
 if TYPE_CHECKING:
     from tirlite.rewrite.pipeline import Known, Pass, Rewritten
@@ -120,7 +120,7 @@ class Schedule:
         """Applies a step, or any other pass."""
         with boundary:
             demand_kind("apply", step, Callable)  # type: ignore[arg-type]
-            if isinstance(step, Step):
+            if isinstance(step, ScheduleStep):
                 step = plain(step)
                 made = step.on(Facts(self._func))
                 self._known[self._func] = step, made
@@ -362,7 +362,7 @@ def _text(step: Pass) -> str:
         steps = [f"    {line}" for each in step.steps for line in _text(each).split("\n")]
         limit = getattr(step.limits, _LIMITS[size])
         return "\n".join((f"def {size}(s):", *steps, f"s.for_{size}({limit}, {size})"))
-    if isinstance(step, Step):
+    if isinstance(step, ScheduleStep):
         return str(step)
     kind = type(step)
     if not hasattr(kind, "__dataclass_fields__"):

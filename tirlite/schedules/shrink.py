@@ -25,7 +25,7 @@ from tirlite.rewrite.affine_exprs import index_expr
 from tirlite.rewrite.pipeline import Rewritten
 from tirlite.schedules.handle import BufferName, buffer_named
 from tirlite.schedules.order import demand_temporaries
-from tirlite.schedules.step import Step, does_not_fit
+from tirlite.schedules.step import ScheduleStep, does_not_fit
 from tirlite.sizes import Size, is_at_most, maximum, minimum
 from tirlite.sizes.poly import Atom
 from tirlite.sizes.unknown import ends_of, is_nonnegative, linear, multiple, terms_in, unknowns_in
@@ -153,7 +153,7 @@ class _Moves:
 
 
 @record
-class Shrink(Step):
+class Shrink(ScheduleStep):
     """Moves temporaries into the innermost body with all their uses, and shrinks them to the elements used there.
 
     Applies to all temporaries if none is named. A single element becomes a scalar, or a `let` if it is stored once.

@@ -14,11 +14,11 @@ from tirlite.ir.stmt import For, IfThenElse, SeqStmt, Stmt
 from tirlite.ir.walk import defined_in, mentions, statements_of
 from tirlite.record import record
 from tirlite.schedules.handle import LoopName, handle_of, loop_named
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, named, with_loop
 
 
 @record
-class Specialize(Step):
+class Specialize(ScheduleStep):
     """Makes two versions of a loop: itself if certain loops run often enough, else a copy with loops named `i.else`.
 
     `least` maps names of loops and dims, or products of them (`p * j`), to the least number that is enough. Never

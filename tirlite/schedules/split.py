@@ -20,13 +20,13 @@ from tirlite.rewrite.vectors.lanes import last_whole
 from tirlite.schedules.handle import LoopName, chain_to, loop_named
 from tirlite.schedules.loop_facts import is_block_of
 from tirlite.schedules.order import demand_any_order, demand_independent
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, named, with_loop
 
 _TAILS = ("short", "guarded", "masked", "peeled", "overlapped")
 
 
 @record
-class Split(Step):
+class Split(ScheduleStep):
     """Splits `for j in range(a, b)` into `j.outer`, over blocks of `by` iterations, and `j.inner`, within a block.
 
     `j.inner` takes the values that `j` had, so indices stay as they are. Both loops keep the kind of `j`, except that
@@ -111,7 +111,7 @@ _SHORT = 1 << 16
 
 
 @record
-class Fuse(Step):
+class Fuse(ScheduleStep):
     """Fuses two nested loops into `i.j`, with one iteration for each pair, in the same order.
 
     `j` is the whole body of `i`, its bounds do not depend on `i`, both go upwards, and both are parallel or neither is.
@@ -212,7 +212,7 @@ def _value(loop: For, number: Expr) -> Expr:
 
 
 @record
-class Delinearise(Step):
+class Delinearise(ScheduleStep):
     """Splits `for i in range(n * 64)` into `i.outer`, over rows of 64, and `i.inner`, within a row.
 
     `i // 64` becomes `i.outer` and `i % 64` becomes `i.inner`, so quotients and remainders become plain indices. Never

@@ -25,7 +25,7 @@ from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.schedules.handle import BufferHandle, LoopHandle
 
 
-class Step(FactsPass):
+class ScheduleStep(FactsPass):
     """A step of a schedule; its fields are the arguments of the `Schedule` method that applies it.
 
     `str` gives the call of that method: fields in KEYWORDS by name, the others by position, defaults left out.
@@ -67,7 +67,7 @@ class Step(FactsPass):
                 raise does_not_fit(self, "`whole` is 1 or more")
 
 
-def plain(step: Step) -> Step:
+def plain(step: ScheduleStep) -> ScheduleStep:
     """The step with NumPy integers replaced by Python's, which print as literals and do not wrap around."""
     given = {each.name: getattr(step, each.name) for each in fields(step)}
     changed = {name: made for name, value in given.items() if (made := _plain(value)) is not value}

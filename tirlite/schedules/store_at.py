@@ -14,11 +14,11 @@ from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_na
 from tirlite.schedules.index_ranges import index_range
 from tirlite.schedules.order import demand_temporaries
 from tirlite.schedules.shrink import MUCH, Accesses, Reindex
-from tirlite.schedules.step import Step, does_not_fit
+from tirlite.schedules.step import ScheduleStep, does_not_fit
 
 
 @record
-class StoreAt(Step):
+class StoreAt(ScheduleStep):
     """Shrinks temporaries to the lines that one iteration of the loop `at` uses: a window that slides with the loop.
 
     All uses are in that loop, which has step 1, and along some axis iteration v only uses lines f * v + a to f * v + b,

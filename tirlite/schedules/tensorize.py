@@ -25,7 +25,7 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.loop_facts import is_in_bounds
 from tirlite.schedules.order import demand_any_order, settled
-from tirlite.schedules.step import Step, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, does_not_fit, with_loop
 from tirlite.sizes import Size
 
 _Array = npt.NDArray[Any]
@@ -36,7 +36,7 @@ _SMALL = 5
 
 
 @record
-class Tensorize(Step):
+class Tensorize(ScheduleStep):
     """Replaces a loop that computes what the kernel `definition` computes by the kernel `implementation`.
 
     Both kernels take the same arrays, of constant shapes, and the definition is a single loop. The schedule's loop must

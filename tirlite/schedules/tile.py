@@ -19,7 +19,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import LoopName, chain_to, handle_of, loop_named
 from tirlite.schedules.loop_facts import is_block_of
 from tirlite.schedules.order import breaks_order, carried, demand_any_order, moved_out
-from tirlite.schedules.step import Step, demand_nothing_beside, demand_plain, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_nothing_beside, demand_plain, does_not_fit, with_loop
 from tirlite.sizes import Proof, Size, prove_divides
 from tirlite.sizes.unknown import ends
 
@@ -27,7 +27,7 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 
 
 @record
-class Tile(Step):
+class Tile(ScheduleStep):
     """Tiles perfectly nested loops: all block loops `i.outer`, in the order of the nest, around all loops `i.inner`.
 
     A loop of size 0 is not cut: it keeps its name and runs whole within each block of the others. For size 1 only the
@@ -164,7 +164,7 @@ _FAR = 1 << 20
 
 
 @record
-class Skew(Step):
+class Skew(ScheduleStep):
     """Skews `for j in range(a, b)` inside of `along`: shifts it by `by` for each iteration of `along` so far.
 
     The loop becomes `j.skewed`, and `j` is `j.skewed - by * (t - start)`. Never changes results. If `by` is large

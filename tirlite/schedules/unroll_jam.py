@@ -24,13 +24,13 @@ from tirlite.rewrite.vectors.jam import Jam
 from tirlite.rewrite.vectors.lanes import NotVector, last_whole
 from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.order import demand_any_order, demand_independent
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, named, with_loop
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE, ForKind.UNROLLED)
 
 
 @record
-class Unroll(Step):
+class Unroll(ScheduleStep):
     """Unrolls a loop by `by` iterations, in their order, with a remainder loop `i.rest`.
 
     Without `by`, all iterations are written out; refused unless their number is constant. Never changes results. To
@@ -66,7 +66,7 @@ _FEW = 4
 
 
 @record
-class UnrollJam(Step):
+class UnrollJam(ScheduleStep):
     """Unrolls a loop by `by` iterations and jams them: each statement for all of them before the next statement.
 
     Inner loops stay one loop each, and what they load serves all of these iterations. A remainder of known size is

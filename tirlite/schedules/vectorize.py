@@ -20,11 +20,11 @@ from tirlite.rewrite.vectors.lanes import Lanes, NotVector, last_whole
 from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.loop_facts import has_whole_blocks, is_block_of, is_whole, lanes_before, trips
 from tirlite.schedules.order import demand_any_order, demand_independent
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
+from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, with_loop
 
 
 @record
-class Vectorize(Step):
+class Vectorize(ScheduleStep):
     """Vectorizes a loop with `lanes`, the widest first: the remainder of one width uses the next.
 
     Buffers that the body allocates get an element per lane. A block loop of `split` becomes one vector, or several of

@@ -14,7 +14,7 @@ from random_cases import groups
 
 import tirlite as tl
 from tirlite.graph import Builder, RuntimeOptions, StaticRuntime, evaluate
-from tirlite.graph.static_runtime.nodes import Kind, Node, NodeList, Register
+from tirlite.graph.static_runtime.nodes import Kind, NodeList, Register, RunNode
 from tirlite.graph.static_runtime.planner import MemoryPlanner
 
 OPTIONS = [
@@ -115,7 +115,7 @@ def check_aliases(block: NodeList, planner: MemoryPlanner) -> None:
         assert not aliases.intersection(block.results)
 
 
-def lent(node: Node, tuples: Mapping[Register, tuple[Register, ...]]) -> tuple[Register, ...]:
+def lent(node: RunNode, tuples: Mapping[Register, tuple[Register, ...]]) -> tuple[Register, ...]:
     """What the outputs of a node may have the bytes of."""
     if node.kind is Kind.IF:
         return tuple(register for part in node.blocks for register in part.results)
@@ -124,7 +124,7 @@ def lent(node: Node, tuples: Mapping[Register, tuple[Register, ...]]) -> tuple[R
     return () if node.kind in (Kind.OUT, Kind.COPY) else node.inputs
 
 
-def nodes(block: NodeList) -> list[Node]:
+def nodes(block: NodeList) -> list[RunNode]:
     """All nodes, those of branches before theirs."""
     return [each for node in block.nodes for each in (*(n for part in node.blocks for n in nodes(part)), node)]
 

@@ -9,7 +9,7 @@ import numpy as np
 from tirlite.graph.expr import Call, Expr
 from tirlite.graph.extents import is_equal, product
 from tirlite.graph.onnx.contents import contents, of_sizes, operator, taken_from
-from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.node import OnnxNode, Unsupported
 from tirlite.graph.onnx.translation import Translation
 from tirlite.graph.op import Axis, Op
 from tirlite.graph.operators.elementwise import Cast
@@ -30,7 +30,7 @@ def elements_of(t: Translation, x: Expr, count: Size | None = None) -> list[Size
     return [each if size is None else as_size(size.item()) for each, size in zip(found, sizes, strict=True)]
 
 
-def sizes_of(t: Translation, node: Node, number: int, count: Size | None = None) -> list[Size]:
+def sizes_of(t: Translation, node: OnnxNode, number: int, count: Size | None = None) -> list[Size]:
     """The integers of an operand as extents; those computed from data are run-time extents without a bound."""
     return [extent_of(t, each) for each in elements_of(t, node.x(number), count)]
 

@@ -16,7 +16,7 @@ import numpy as np
 from tirlite.graph.expr import Call, Constant, Expr, TupleGetItem
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import OPS, Op, Sizes
-from tirlite.graph.operators.arrangement import Slice, Split
+from tirlite.graph.operators.arrangement import Slice, SplitSizes
 from tirlite.graph.types import Array, TensorType
 from tirlite.ir import DType, TypeCode
 from tirlite.record import record
@@ -102,7 +102,7 @@ def taken_from(one: Expr, place: int) -> tuple[Expr, int] | None:
         return x, place
     if not isinstance(x.type, TensorType) or x.tensor.rank != 1:
         return None
-    if isinstance(attrs, Split) and isinstance(one, TupleGetItem):
+    if isinstance(attrs, SplitSizes) and isinstance(one, TupleGetItem):
         start = sum(attrs.sizes[: one.index], start=as_size(0))
         return (x, start + place) if isinstance(start, int) else None
     if isinstance(attrs, Slice) and isinstance(start := attrs.starts[0], int):

@@ -38,7 +38,7 @@ class Subgraph:
 
 
 @record(eq=False)
-class Node:
+class OnnxNode:
     """A node: its operator, the opset version, operands and attributes.
 
     An omitted operand is None. Tensors among the attributes are constants. `asked` has the numbers of the operands and
@@ -199,7 +199,7 @@ _READERS = frozenset(
 )
 
 
-def narrow_kind(node: Node) -> NarrowType | None:
+def narrow_kind(node: OnnxNode) -> NarrowType | None:
     """The narrow type of the elements that a node moves, or None.
 
     Raises Unsupported for an operator that computes with elements of such a type.

@@ -9,7 +9,7 @@ from typing import Any
 
 from tirlite.graph.extents import Shape
 from tirlite.graph.onnx.narrow import NUMBERS
-from tirlite.graph.onnx.node import Node
+from tirlite.graph.onnx.node import OnnxNode
 from tirlite.graph.types import TensorType
 
 
@@ -70,7 +70,7 @@ def _kinds_of_inputs(op: str, version: int) -> tuple[str, ...]:
     return () if schema is None else tuple(each.type_str for each in schema.inputs)
 
 
-def unlike_inputs(node: Node) -> str:
+def unlike_inputs(node: OnnxNode) -> str:
     """A message about two inputs that must have the same element type, but differ; empty if there are none."""
     first: dict[str, tuple[int, object]] = {}
     kinds = _kinds_of_inputs(node.op, node.version) if not node.domain else ()
@@ -83,7 +83,7 @@ def unlike_inputs(node: Node) -> str:
     return ""
 
 
-def standard_function(node: Node) -> Any | None:
+def standard_function(node: OnnxNode) -> Any | None:
     """The FunctionProto, whose attributes have their defaults; None where the standard has none."""
     if (schema := _schema(node.op, node.version, node.domain)) is None:
         return None
@@ -99,7 +99,7 @@ def standard_function(node: Node) -> Any | None:
     return found
 
 
-def has_standard_function(node: Node) -> bool:
+def has_standard_function(node: OnnxNode) -> bool:
     """Whether the standard may define the operator by others, for some operands at least."""
     schema = _schema(node.op, node.version, node.domain)
     return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
@@ -113,7 +113,7 @@ def _plain(schema: Any, version: int) -> Any | None:
     return _parsed(data) if data else _parsed(schema.function_body)
 
 
-def _for_types(schema: Any, node: Node) -> Any | None:
+def _for_types(schema: Any, node: OnnxNode) -> Any | None:
     """A function that depends on the types of the operands, and on which of them are there."""
     if not schema.has_context_dependent_function:
         return None
@@ -126,7 +126,7 @@ def _for_types(schema: Any, node: Node) -> Any | None:
     return _parsed(data) if data else None
 
 
-def _with_attributes(node: Node) -> Any:
+def _with_attributes(node: OnnxNode) -> Any:
     """The node, with values in the place of attributes of the function that it stands in."""
     onnx, helper = import_module("onnx"), import_module("onnx.helper")
     made = onnx.NodeProto()

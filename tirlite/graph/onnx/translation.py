@@ -17,7 +17,7 @@ from tirlite.graph.expr import BranchTypes, Expr
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.folding import Folding
 from tirlite.graph.onnx.narrow import NarrowType, NarrowValue
-from tirlite.graph.onnx.node import MALFORMED, Node, Subgraph, Unsupported, narrow_kind, reason_of
+from tirlite.graph.onnx.node import MALFORMED, OnnxNode, Subgraph, Unsupported, narrow_kind, reason_of
 from tirlite.graph.onnx.standard import has_standard_function, standard_function, unlike_inputs
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.op import BadAttribute, OperandCount, OperandType, ShapeMismatch, ShapeUndecided
@@ -75,7 +75,7 @@ def _text(given: bytes) -> str:
 
 Result: TypeAlias = "Expr | NarrowValue | None"
 Results: TypeAlias = "Expr | NarrowValue | Sequence[Result]"
-Importer: TypeAlias = "Callable[[Translation, Node], Results]"
+Importer: TypeAlias = "Callable[[Translation, OnnxNode], Results]"
 
 
 class Lost(Enum):
@@ -183,7 +183,7 @@ class Translation:
         """The existing extent that equals a scalar integer in each call, or None."""
         return self._found.get(self.fold(self.b.reshape(value, ())))
 
-    def inside(self, body: Subgraph, operands: Sequence[Expr], node: Node, *, runs: bool = False) -> list[Expr]:
+    def inside(self, body: Subgraph, operands: Sequence[Expr], node: OnnxNode, *, runs: bool = False) -> list[Expr]:
         """The results of the graph in an attribute, which sees all names around it.
 
         With `runs` it runs whenever the node does. Raises Unsupported where something in it has no counterpart, which
@@ -204,7 +204,7 @@ class Translation:
 
     def standard(
         self,
-        node: Node,
+        node: OnnxNode,
         op: str,
         operands: Sequence[Expr | None],
         attributes: Mapping[str, object] = MappingProxyType({}),
@@ -218,9 +218,9 @@ class Translation:
             names = [f"x{number}" if each is not None else "" for number, each in enumerate(operands)]
             proto = import_module("onnx.helper").make_node(op, names, outputs, **attributes)
         parts = (node.name, tuple(operands), tuple(outputs), attributes, node.span, proto, (None,) * len(operands))
-        return self._results(Node(op, "", version, *parts, asked=node.asked))
+        return self._results(OnnxNode(op, "", version, *parts, asked=node.asked))
 
-    def function(self, proto: Any, node: Node) -> list[Result]:
+    def function(self, proto: Any, node: OnnxNode) -> list[Result]:
         """The results of a function that the model, or the standard, defines by other operators."""
         names: Names = dict.fromkeys(proto.input)
         names.update(zip(proto.input, node.given, strict=False))
@@ -291,7 +291,7 @@ class Translation:
         if key not in self._dialect.functions and key not in self._importers and not has_standard_function(node):
             raise Unsupported(why_refused(*key))
 
-    def _read_node(self, proto: Any, names: Names, span: Span | None) -> Node:
+    def _read_node(self, proto: Any, names: Names, span: Span | None) -> OnnxNode:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         versions = self._dialect.versions
         version = versions.get(domain, versions.get("ai.onnx", 0) if not domain else 0)
@@ -300,7 +300,7 @@ class Translation:
         kinds = tuple(each.kind if isinstance(each, NarrowValue) else None for each in given)
         attributes = attributes_of(proto, self._read, self._dialect.attributes, span)
         outputs = tuple(proto.output)
-        return Node(proto.op_type, domain, version, proto.name, operands, outputs, attributes, span, proto, kinds)
+        return OnnxNode(proto.op_type, domain, version, proto.name, operands, outputs, attributes, span, proto, kinds)
 
     def mark(self) -> tuple[Checkpoint, int, int]:
         """The current state, for `back_to`."""
@@ -312,7 +312,7 @@ class Translation:
         self.b.demands.back_to(asked)
         del self.missing[missing:], self.refused[refused:]
 
-    def _renewed(self, node: Node) -> Node:
+    def _renewed(self, node: OnnxNode) -> OnnxNode:
         """The node with its operands in their current extents."""
         if (renewal := self.b.renewal) is None or not renewal.demands.has_changed:
             return node
@@ -320,7 +320,7 @@ class Translation:
         operands = tuple(None if each is None else renewal.value(each, name, node.span) for each in node.operands)
         return replace(node, operands=operands)
 
-    def _results(self, node: Node) -> list[Result]:
+    def _results(self, node: OnnxNode) -> list[Result]:
         own = self._dialect.functions.get((node.domain, node.op))
         if own is not None:
             return self.function(own, node)

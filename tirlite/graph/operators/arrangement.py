@@ -184,7 +184,7 @@ def _pad_type(site: Site, attrs: Pad) -> TensorType:
 
 
 @record
-class Split(Attrs):
+class SplitSizes(Attrs):
     """The extents of the parts along an axis."""
 
     sizes: tuple[Size, ...]
@@ -212,7 +212,7 @@ def _check_equal(site: Site, axis: int, other: int, first: TensorType, each: Ten
         raise site.unequal(why, a, b)
 
 
-def _split_type(site: Site, attrs: Split) -> TupleType:
+def _split_type(site: Site, attrs: SplitSizes) -> TupleType:
     x = site.tensor(0)
     axis = site.axis(attrs.axis, x.rank)
     total: Size = 0
@@ -263,7 +263,7 @@ def _concat(attrs: Axis, *parts: Array) -> Array:
     return np.concatenate(parts, attrs.axis)
 
 
-def _split(attrs: Split, x: Array) -> tuple[Array, ...]:
+def _split(attrs: SplitSizes, x: Array) -> tuple[Array, ...]:
     ends = np.cumsum(numbers(attrs.sizes))[:-1]
     return tuple(np.split(x, ends, attrs.axis))
 
@@ -397,7 +397,7 @@ class Arrangement(CallBuilder):
         """The parts concatenated along an axis."""
         return self.call("concat", *parts, attrs=Axis(axis))
 
-    @operator(_split_type, _split, Lowering("arrange.split", said=("sizes",)), attrs=Split)
+    @operator(_split_type, _split, Lowering("arrange.split", said=("sizes",)), attrs=SplitSizes)
     def split(self, x: Operand, parts: int | Sequence[Extent], axis: int = 0) -> list[TupleGetItem]:
         """Splits x along an axis: into the given extents, or into this many equal parts, the last with the rest."""
         (value,) = self._operands([x], span := self._here())
@@ -407,7 +407,7 @@ class Arrangement(CallBuilder):
             sizes = (*(each,) * (parts - 1), extent - each * (parts - 1))
         else:
             sizes = shape_of(parts, span)
-        call = self.call("split", value, attrs=Split(sizes, axis))
+        call = self.call("split", value, attrs=SplitSizes(sizes, axis))
         return [self.item(call, number) for number in range(len(sizes))]
 
     @operator(_gather_type, _gather, "indexing.gather", least=2, attrs=Axis, onnx=Spelling("Gather", axis_of))

@@ -53,7 +53,7 @@ Result: TypeAlias = "Register | tuple[Result, ...]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class RunNode:
     """One step. The inputs of an `if` are its condition and what its branches use from outside."""
 
     kind: Kind
@@ -67,7 +67,7 @@ class Node:
 class NodeList:
     """Nodes in the order in which they run, and the result."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[RunNode, ...]
     result: Result
 
     @property
@@ -120,42 +120,44 @@ class _Maker:
                     yield operand
 
     def block(self, block: Block) -> Steps[NodeList]:
-        nodes: list[Node] = []
+        nodes: list[RunNode] = []
         for step in block.steps:
             if isinstance(step, If):
                 inner = yield in_turn(map(self.block, self.made.branches[step]))
                 inputs = dict.fromkeys((self.register(step.condition), *_captured(inner)))
-                nodes.append(Node(Kind.IF, step, tuple(inputs), (self.define(step, step.name or "if"),), tuple(inner)))
+                nodes.append(
+                    RunNode(Kind.IF, step, tuple(inputs), (self.define(step, step.name or "if"),), tuple(inner))
+                )
             else:
                 nodes += self.step(step)
         return NodeList(tuple(nodes), self.result(block.result))
 
-    def step(self, step: Expr) -> Iterator[Node]:
+    def step(self, step: Expr) -> Iterator[RunNode]:
         if isinstance(step, Constant):
             self.constants.append((self.define(step, step.name or "constant"), step))
         elif isinstance(step, Tuple):
             if step in self.gathered:
-                yield Node(Kind.TUPLE, step, tuple(map(self.register, step.fields)), (self.define(step, "tuple"),))
+                yield RunNode(Kind.TUPLE, step, tuple(map(self.register, step.fields)), (self.define(step, "tuple"),))
         elif isinstance(step, TupleGetItem):
             value = self.made.resolved(step.value)
             if value in self.parts:
                 self.registers[step] = self.parts[value][step.index]
             else:
-                yield Node(Kind.ITEM, step, (self.register(value),), (self.define(step, "item"),))
+                yield RunNode(Kind.ITEM, step, (self.register(value),), (self.define(step, "item"),))
         elif isinstance(step, Call):
             yield from self.call(step)
 
-    def call(self, step: Call) -> Iterator[Node]:
+    def call(self, step: Call) -> Iterator[RunNode]:
         kind = self.kind_of(step) if isinstance(step.op, Op) else Kind.PLAIN
         inputs = tuple(map(self.register, step.args))
         name = step.name or step.op.name or "call"
         if not _has_parts(step):
-            yield Node(kind, step, inputs, (self.define(step, name),))
+            yield RunNode(kind, step, inputs, (self.define(step, name),))
             return
         self.parts[step] = tuple(Register(self.names.unique(name), of) for of in tensors(step.type))
-        yield Node(kind, step, inputs, self.parts[step])
+        yield RunNode(kind, step, inputs, self.parts[step])
         if step in self.gathered:
-            yield Node(Kind.TUPLE, step, self.parts[step], (self.define(step, "tuple"),))
+            yield RunNode(Kind.TUPLE, step, self.parts[step], (self.define(step, "tuple"),))
 
     def result(self, expr: Expr) -> Result:
         expr = self.made.resolved(expr)

@@ -15,9 +15,9 @@ from tirlite.graph.static_runtime.nodes import (
     ALIGN,
     Graph,
     Kind,
-    Node,
     NodeList,
     Register,
+    RunNode,
     Storage,
     Tensor,
     span,
@@ -265,7 +265,7 @@ def ranges_of(block: NodeList, roots: Roots, *, manage_outputs: bool) -> Ranges:
     return Ranges(tuple(managed), tuple(outputs), tuple(unmanaged), tuple(borrowed), tuple(scalars), owned, live)
 
 
-def _live(nodes: Iterable[Node], roots: Roots, managed: Iterable[Register]) -> dict[Register, tuple[int, int]]:
+def _live(nodes: Iterable[RunNode], roots: Roots, managed: Iterable[Register]) -> dict[Register, tuple[int, int]]:
     """The half-open interval of each value from the node that defines it to the last use of it or an alias."""
     wanted = frozenset(managed)
     born: dict[Register, int] = {}

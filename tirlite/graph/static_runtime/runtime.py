@@ -23,9 +23,9 @@ from tirlite.graph.static_runtime.nodes import (
     Borrowed,
     Frame,
     Kind,
-    Node,
     NodeList,
     Register,
+    RunNode,
     Tensor,
     Value,
     arrays_of,
@@ -59,7 +59,7 @@ class _Prepared:
     """The out-variants and output shapes of nodes for one binding of the dims."""
 
     binding: tuple[int, ...] = ()
-    variants: dict[Node, tuple[OutVariant, tuple[tuple[int, ...], ...]]] = field(default_factory=dict)
+    variants: dict[RunNode, tuple[OutVariant, tuple[tuple[int, ...], ...]]] = field(default_factory=dict)
 
 
 class BlockRunner:
@@ -69,7 +69,7 @@ class BlockRunner:
         self.block = block
         self.setup = setup
         self.planner = MemoryPlanner(ranges_of(block, setup.roots, manage_outputs=manage_outputs), reuse=setup.reuse)
-        self.inner: dict[Node, tuple[BlockRunner, ...]] = {}
+        self.inner: dict[RunNode, tuple[BlockRunner, ...]] = {}
         self._prepared = _Prepared()
 
     @classmethod
@@ -105,7 +105,7 @@ class BlockRunner:
                     frame.held.pop(register, None)
             self.planner.deallocate()
 
-    def node(self, node: Node, frame: Frame, binding: Binding) -> None:
+    def node(self, node: RunNode, frame: Frame, binding: Binding) -> None:
         if node.kind is Kind.OUT or node.kind is Kind.COPY:
             self.written(node, frame, binding)
         elif node.kind is Kind.TUPLE:
@@ -120,7 +120,7 @@ class BlockRunner:
         else:
             self.plain(node, frame, binding)
 
-    def plain(self, node: Node, frame: Frame, binding: Binding) -> None:
+    def plain(self, node: RunNode, frame: Frame, binding: Binding) -> None:
         """Runs an operator that allocates its results, or a function."""
         assert isinstance(node.step, Call)
         args = [arrays_of(frame.value(register)) for register in node.inputs]
@@ -132,7 +132,7 @@ class BlockRunner:
         for register, result in zip(node.outputs, results, strict=True):
             frame.held[register] = loaded(result, register.type)
 
-    def written(self, node: Node, frame: Frame, binding: Binding) -> None:
+    def written(self, node: RunNode, frame: Frame, binding: Binding) -> None:
         """Runs an operator that writes to given outputs."""
         assert isinstance(node.step, Call)
         args = [frame.tensor(register) for register in node.inputs]
@@ -162,7 +162,7 @@ class BlockRunner:
         assert isinstance(register.type, TensorType)
         return Tensor.empty(register.type.dtype)
 
-    def variant(self, node: Node, binding: Binding) -> tuple[OutVariant, tuple[tuple[int, ...], ...]]:
+    def variant(self, node: RunNode, binding: Binding) -> tuple[OutVariant, tuple[tuple[int, ...], ...]]:
         """The node's out-variant and the shapes of its outputs, cached per binding of the dims."""
         known = self._prepared.variants.get(node)
         if known is None:
@@ -170,7 +170,7 @@ class BlockRunner:
             known = self._prepared.variants[node] = (self.found(node, binding), shapes)
         return known
 
-    def found(self, node: Node, binding: Binding) -> OutVariant:
+    def found(self, node: RunNode, binding: Binding) -> OutVariant:
         """The library's out-variant, or NumPy's if the library has none."""
         step = node.step
         assert isinstance(step, Call)
@@ -181,7 +181,7 @@ class BlockRunner:
         found = self.setup.variants.of(step.op, step.attrs, types, binding)
         return found or _numpy(step.op, step.attrs, types, binding)
 
-    def note_changes(self, node: Node, args: Sequence[Tensor], outs: Sequence[Tensor]) -> None:
+    def note_changes(self, node: RunNode, args: Sequence[Tensor], outs: Sequence[Tensor]) -> None:
         """Tells the planner which outputs an operator made share the storage of an operand.
 
         The current plan reuses a storage as soon as its own values are dead, so an output that shares it against the

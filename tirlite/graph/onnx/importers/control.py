@@ -14,7 +14,7 @@ from tirlite.graph.loop import LoopFunction, LoopSteps
 from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.contents import contents, operator
 from tirlite.graph.onnx.importers.selection import backwards, first_rows
-from tirlite.graph.onnx.node import Node, Subgraph, Unsupported
+from tirlite.graph.onnx.node import OnnxNode, Subgraph, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import Op, Reshape
 from tirlite.graph.run_dims import greatest, run_dims
@@ -29,7 +29,7 @@ _MOST_STEPS = 1024
 _MOST_ROOM = 1 << 16
 
 
-def _if(t: Translation, node: Node) -> Sequence[Expr]:
+def _if(t: Translation, node: OnnxNode) -> Sequence[Expr]:
     for name in ("then_branch", "else_branch"):
         if (count := len(node.body(name).proto.output)) != len(node.outputs):
             raise Unsupported(f"its `{name}` gives {count} results, and it has {len(node.outputs)}")
@@ -62,7 +62,7 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
 
 
 def _apart(
-    t: Translation, node: Node, body: Subgraph, operands: Sequence[Expr], states: Sequence[Expr] = ()
+    t: Translation, node: OnnxNode, body: Subgraph, operands: Sequence[Expr], states: Sequence[Expr] = ()
 ) -> tuple[list[Expr], dict[Atom, Size]]:
     """Imports a branch or a loop body. Demands made inside it are checked where it runs, and unknown outside.
 
@@ -108,7 +108,7 @@ def _known_again(t: Translation, value: Expr, found: Mapping[Atom, Size]) -> Exp
     return t.b.assume(value, shape) if is_known else value
 
 
-def _demanded_branch(t: Translation, condition: Expr, node: Node, then: TensorType, other: TensorType) -> str:
+def _demanded_branch(t: Translation, condition: Expr, node: OnnxNode, then: TensorType, other: TensorType) -> str:
     """The name of the branch taken if two extents are equal: exporters write `squeeze` of an axis of extent 1 so.
 
     The branches differ in rank, so all calls must take the same one: the equality becomes a demand.
@@ -132,7 +132,7 @@ def _demanded_branch(t: Translation, condition: Expr, node: Node, then: TensorTy
     return branches[0]
 
 
-def _join_dims(t: Translation, node: Node, then: TensorType, other: TensorType) -> None:
+def _join_dims(t: Translation, node: OnnxNode, then: TensorType, other: TensorType) -> None:
     """Demands that two dims are equal if the branches' results have them at one place; exporters name them apart."""
     for a, b in zip(then.shape, other.shape, strict=False):
         if t.b.renewal is not None and atom_of(a, Dim) and atom_of(b, Dim):
@@ -168,7 +168,7 @@ class _Open(Unsupported):
     """The number of steps of a loop depends on data."""
 
 
-def _loop(t: Translation, node: Node) -> Sequence[Expr]:
+def _loop(t: Translation, node: OnnxNode) -> Sequence[Expr]:
     """A loop of the graph; with few steps known at import, results that are then known become constants."""
     count = None if node.maybe(0) is None else contents(node.x(0))
     steps = None if count is None else as_size(count.item())
@@ -180,7 +180,7 @@ def _loop(t: Translation, node: Node) -> Sequence[Expr]:
     return _looped(t, node, steps)
 
 
-def _known_steps(t: Translation, node: Node, limit: Size | None) -> Sequence[Expr]:
+def _known_steps(t: Translation, node: OnnxNode, limit: Size | None) -> Sequence[Expr]:
     """A loop of the graph if it is plain, else the unrolled steps; results known at import are constants either way."""
     condition = node.maybe(1)
     carried = [node.x(number) for number in range(2, len(node.operands))]
@@ -211,7 +211,7 @@ def _is_known(value: Expr) -> bool:
     return isinstance(value, Constant) or contents(value) is not None
 
 
-def _plain_loop(t: Translation, node: Node, count: int, *, all_run: bool = False) -> Sequence[Expr] | None:
+def _plain_loop(t: Translation, node: OnnxNode, count: int, *, all_run: bool = False) -> Sequence[Expr] | None:
     """The loop of the graph, or None if it is not plain."""
     before = t.mark()
     try:
@@ -241,7 +241,7 @@ def _is_plain(results: Sequence[Expr], count: int) -> bool:
     return not is_one_pass and not any(each.sources for each in inside)
 
 
-def _looped(t: Translation, node: Node, count: Size | None, *, all_run: bool = False) -> Sequence[Expr]:
+def _looped(t: Translation, node: OnnxNode, count: Size | None, *, all_run: bool = False) -> Sequence[Expr]:
     """A loop of the graph. `count`: the most steps, None if found during the run. `all_run`: no condition ends it."""
     carried = [node.x(number) for number in range(2, len(node.operands))]
     has_results = len(node.outputs) > len(carried)
@@ -336,7 +336,7 @@ def _holds(condition: Expr) -> bool:
     return bool(condition.value.reshape(-1)[0])
 
 
-def _scan(t: Translation, node: Node) -> Sequence[Expr]:
+def _scan(t: Translation, node: OnnxNode) -> Sequence[Expr]:
     if node.version < 9:
         raise Unsupported(f"Scan of version {node.version}")
     scanned = node.integer("num_scan_inputs")

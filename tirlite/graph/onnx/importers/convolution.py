@@ -9,7 +9,7 @@ import numpy as np
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
-from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.node import OnnxNode, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.operators.convolution import Conv, ConvTranspose
 from tirlite.graph.operators.pooling import Pool
@@ -20,21 +20,21 @@ from tirlite.sizes import Proof, Size, is_at_most, maximum, prove_eq
 C = TypeVar("C", Conv, Pool)
 
 
-def _spatial(node: Node) -> int:
+def _spatial(node: OnnxNode) -> int:
     axes = node.rank - 2
     if axes < 1:
         raise Unsupported(f"its operand has {node.rank} axes")
     return axes
 
 
-def _steps(node: Node, name: str, axes: int) -> tuple[int, ...]:
+def _steps(node: OnnxNode, name: str, axes: int) -> tuple[int, ...]:
     return node.integers(name) or (1,) * axes
 
 
 _SAME = {"SAME_UPPER": "upper", "SAME_LOWER": "lower"}
 
 
-def _pads(node: Node, axes: int) -> tuple[tuple[Size, ...], str]:
+def _pads(node: OnnxNode, axes: int) -> tuple[tuple[Size, ...], str]:
     """The pads before each spatial axis, then after each; and the `same` attribute that `auto_pad` stands for."""
     how = node.text("auto_pad", "NOTSET") or "NOTSET"
     if how not in ("NOTSET", "VALID", *_SAME):
@@ -42,13 +42,13 @@ def _pads(node: Node, axes: int) -> tuple[tuple[Size, ...], str]:
     return (how == "NOTSET" and node.integers("pads")) or (0,) * (2 * axes), _SAME.get(how, "")
 
 
-def _known(attrs: C, node: Node, window: Sequence[Size]) -> C:
+def _known(attrs: C, node: OnnxNode, window: Sequence[Size]) -> C:
     """The attributes with `same` replaced by explicit pads, if these do not depend on dims."""
     pads = pads_of(attrs, node.first.shape[2:], window)
     return replace(attrs, pads=pads, same="") if all(isinstance(each, int) for each in pads) else attrs
 
 
-def conv_attrs(node: Node, weight: Expr) -> Conv:
+def conv_attrs(node: OnnxNode, weight: Expr) -> Conv:
     """The attributes of a convolution of the first operand with this weight."""
     axes, window = _spatial(node), weight.shape[2:]
     told = node.integers("kernel_shape") or window
@@ -59,11 +59,11 @@ def conv_attrs(node: Node, weight: Expr) -> Conv:
     return _known(Conv(strides, pads, dilations, node.integer("group", 1), same=same), node, window)
 
 
-def _conv(t: Translation, node: Node) -> Expr:
+def _conv(t: Translation, node: OnnxNode) -> Expr:
     return t.b.call("conv", *filter(None, map(node.maybe, range(3))), attrs=conv_attrs(node, node.x(1)))
 
 
-def _conv_transpose(t: Translation, node: Node) -> Expr:
+def _conv_transpose(t: Translation, node: OnnxNode) -> Expr:
     axes = _spatial(node)
     strides, dilations = _steps(node, "strides", axes), _steps(node, "dilations", axes)
     extra = node.integers("output_padding") or (0,) * axes
@@ -91,7 +91,7 @@ def _conv_transpose(t: Translation, node: Node) -> Expr:
     return t.b.call("conv_transpose", *filter(None, node.operands), attrs=attrs)
 
 
-def _pool(node: Node, window: Sequence[int]) -> Pool:
+def _pool(node: OnnxNode, window: Sequence[int]) -> Pool:
     axes = _spatial(node)
     strides, dilations = _steps(node, "strides", axes), _steps(node, "dilations", axes)
     pads, same = _pads(node, axes)
@@ -99,7 +99,7 @@ def _pool(node: Node, window: Sequence[int]) -> Pool:
     return _known(Pool(tuple(window), strides, pads, dilations, ceil, counts, same=same), node, window)
 
 
-def window_of(node: Node) -> tuple[int, ...]:
+def window_of(node: OnnxNode) -> tuple[int, ...]:
     """The extents of the window. Raises Unsupported if they are omitted."""
     found = node.integers("kernel_shape")
     if found is None:
@@ -107,7 +107,7 @@ def window_of(node: Node) -> tuple[int, ...]:
     return found
 
 
-def _max_pool(t: Translation, node: Node) -> Sequence[Expr]:
+def _max_pool(t: Translation, node: OnnxNode) -> Sequence[Expr]:
     x, attrs = node.first, _pool(node, window_of(node))
     if not node.wants(1):
         return [t.b.call("max_pool", x, attrs=attrs)]
@@ -136,11 +136,11 @@ def _column_major(t: Translation, at: Expr, extents: Sequence[Size]) -> Expr:
     return at if made is None else made
 
 
-def _average_pool(t: Translation, node: Node) -> Expr:
+def _average_pool(t: Translation, node: OnnxNode) -> Expr:
     return t.b.call("average_pool", node.first, attrs=_pool(node, window_of(node)))
 
 
-def _lp_pool(t: Translation, node: Node) -> Expr:
+def _lp_pool(t: Translation, node: OnnxNode) -> Expr:
     """The p-norm of each window: the p-th root of the mean of p-th powers times the elements of the window."""
     window, power = window_of(node), float(node.integer("p", 2))
     pool = _pool(node, window)
@@ -170,7 +170,7 @@ def _whole(places: Sequence[Size], extents: Sequence[Size], pool: Pool) -> tuple
     return (*pool.pads[:axes], *behind)
 
 
-def _global_lp_pool(t: Translation, node: Node) -> Expr:
+def _global_lp_pool(t: Translation, node: OnnxNode) -> Expr:
     power = float(node.integer("p", 2))
     total = t.b.reduce_sum(t.b.power(t.b.abs(node.first), power), range(2, node.rank), keepdims=True)
     return t.b.power(total, 1 / power)

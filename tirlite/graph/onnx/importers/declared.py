@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tirlite.graph.expr import Expr
-from tirlite.graph.onnx.node import Node
+from tirlite.graph.onnx.node import OnnxNode
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import Op
 
 
-def declared(op: Op, check: Callable[[Translation, Node], None] | None = None) -> Importer:
+def declared(op: Op, check: Callable[[Translation, OnnxNode], None] | None = None) -> Importer:
     """The importer of an operator with the node's operands; `check` may reject a node by raising Unsupported."""
     spelling = op.onnx
     assert spelling is not None
 
-    def importer(t: Translation, node: Node) -> Expr:
+    def importer(t: Translation, node: OnnxNode) -> Expr:
         if check is not None:
             check(t, node)
         attrs = None if spelling.attrs is None else spelling.attrs(node)
@@ -25,13 +25,13 @@ def declared(op: Op, check: Callable[[Translation, Node], None] | None = None) -
     return importer
 
 
-def _given(node: Node) -> list[Expr]:
+def _given(node: OnnxNode) -> list[Expr]:
     """The operands up to the last one that is not omitted."""
     count = max((number for number, each in enumerate(node.operands, 1) if each is not None), default=0)
     return [node.x(number) for number in range(count)]
 
 
-def aligned(t: Translation, node: Node) -> list[Expr]:
+def aligned(t: Translation, node: OnnxNode) -> list[Expr]:
     """The operands; before opset 7, `axis` may be the axis of the first at which the second's axes begin."""
     operands = node.all()
     if node.version < 7 and "axis" in node.attributes and len(operands) == 2:

@@ -14,7 +14,7 @@ from tirlite.graph.extents import is_equal, product
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.importers.declared import aligned
 from tirlite.graph.onnx.narrow import DTYPES, NARROW, NUMBERS, NarrowValue, dtype_name, narrowed, widened
-from tirlite.graph.onnx.node import Node, Unsupported, wide
+from tirlite.graph.onnx.node import OnnxNode, Unsupported, wide
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType
@@ -22,7 +22,7 @@ from tirlite.ir import DType, f64
 from tirlite.sizes import Proof, Size, is_at_most, prove_eq
 
 
-def _shrink(t: Translation, node: Node) -> Expr:
+def _shrink(t: Translation, node: OnnxNode) -> Expr:
     x, bias, limit = node.first, node.number("bias", 0.0), node.number("lambd", 0.5)
     wide = x if x.dtype.is_float else t.b.cast(x, f64)
     shrunk = t.b.where(t.b.greater(wide, limit), t.b.subtract(wide, bias), 0.0)
@@ -30,7 +30,7 @@ def _shrink(t: Translation, node: Node) -> Expr:
     return made if x.dtype.is_float else t.b.cast(made, x.dtype)
 
 
-def _isinf(t: Translation, node: Node) -> Expr:
+def _isinf(t: Translation, node: OnnxNode) -> Expr:
     signs = node.integer("detect_negative", 1), node.integer("detect_positive", 1)
     if not any(signs):
         return t.b.logical_and(t.b.isinf(node.first), False)
@@ -41,17 +41,17 @@ def _isinf(t: Translation, node: Node) -> Expr:
     return t.b.logical_and(found, side)
 
 
-def _cast(t: Translation, node: Node) -> Expr | NarrowValue:
+def _cast(t: Translation, node: OnnxNode) -> Expr | NarrowValue:
     return _converted(t, node, node.integer("to"))
 
 
-def _cast_like(t: Translation, node: Node) -> Expr | NarrowValue:
+def _cast_like(t: Translation, node: OnnxNode) -> Expr | NarrowValue:
     kind = node.kind(1)
     numbers = {each: number for number, each in NARROW.items()}
     return _converted(t, node, NUMBERS[node.x(1).dtype] if kind is None else numbers[kind])
 
 
-def _converted(t: Translation, node: Node, to: int) -> Expr | NarrowValue:
+def _converted(t: Translation, node: OnnxNode, to: int) -> Expr | NarrowValue:
     """The first operand converted to the element type with ONNX's number `to`."""
     x, of = node.first, node.kind(0)
     target = NARROW.get(to)
@@ -67,7 +67,7 @@ def _converted(t: Translation, node: Node, to: int) -> Expr | NarrowValue:
     return NarrowValue(narrowed(t.b, x, target, saturate=node.flag("saturate", 1), rounding=how), target)
 
 
-def _bit_cast(t: Translation, node: Node) -> Expr | NarrowValue:
+def _bit_cast(t: Translation, node: OnnxNode) -> Expr | NarrowValue:
     x, to = node.first, node.integer("to")
     if node.kind(0) is None and to not in NARROW:
         return t.b.bitcast(x, _type(to))
@@ -80,7 +80,7 @@ def _type(number: int) -> DType:
     return DTYPES[number]
 
 
-def _clip(t: Translation, node: Node) -> Expr:
+def _clip(t: Translation, node: OnnxNode) -> Expr:
     x = node.first
     if node.version < 11:
         low, high = node.attributes.get("min"), node.attributes.get("max")
@@ -104,7 +104,7 @@ def _limit(given: object, dtype: DType) -> float | int | None:
     return int(given)
 
 
-def _dropout(t: Translation, node: Node) -> list[Expr]:
+def _dropout(t: Translation, node: OnnxNode) -> list[Expr]:
     if node.has(2) and bool(node.array(2).reshape(-1)[0]):
         ratio = float(node.array(1).reshape(-1)[0]) if node.has(1) else 0.5
         if ratio:
@@ -128,7 +128,7 @@ ELEMENTWISE: Mapping[str, Importer] = {
 }
 
 
-def _refuse_zero(t: Translation, node: Node, divisor: Expr) -> None:
+def _refuse_zero(t: Translation, node: OnnxNode, divisor: Expr) -> None:
     """Demands that divisors which are extents are positive. Raises Unsupported if a divisor is 0."""
     known = contents(divisor)
     for each in () if known is None else known.reshape(-1):
@@ -139,19 +139,19 @@ def _refuse_zero(t: Translation, node: Node, divisor: Expr) -> None:
             t.b.demands.assume(1, each, f"{node.outputs[0]} = {node.op}", node.span, is_most=True)
 
 
-def _div(t: Translation, node: Node) -> Expr:
+def _div(t: Translation, node: OnnxNode) -> Expr:
     x, y = aligned(t, node)
     _refuse_zero(t, node, y)
     return t.b.divide(x, y) if x.dtype.is_float else t.b.trunc_divide(x, y)
 
 
-def _mod(t: Translation, node: Node) -> Expr:
+def _mod(t: Translation, node: OnnxNode) -> Expr:
     x, y = node.x(0), node.x(1)
     _refuse_zero(t, node, y)
     return t.b.trunc_mod(x, y) if node.flag("fmod") else t.b.floor_mod(x, y)
 
 
-def _pow(t: Translation, node: Node) -> Expr:
+def _pow(t: Translation, node: OnnxNode) -> Expr:
     x, y = aligned(t, node)
     if isinstance(y, Constant) and y.value.size == 1 and y.tensor.rank <= x.tensor.rank:
         # Products are much faster than powers, and as exact, or nearly.
@@ -167,28 +167,28 @@ def _pow(t: Translation, node: Node) -> Expr:
     return t.b.power(x, t.b.cast(y, x.dtype))
 
 
-def _shift(t: Translation, node: Node) -> Expr:
+def _shift(t: Translation, node: OnnxNode) -> Expr:
     shift = t.b.shift_left if node.text("direction") == "LEFT" else t.b.shift_right
     return shift(node.x(0), node.x(1))
 
 
-def _folded(name: str) -> Callable[[Translation, Node], Expr]:
+def _folded(name: str) -> Callable[[Translation, OnnxNode], Expr]:
     """The importer of an operator of any number of operands, as a chain of binary ones."""
 
-    def importer(t: Translation, node: Node) -> Expr:
+    def importer(t: Translation, node: OnnxNode) -> Expr:
         first, *rest = node.all()
         return reduce(lambda a, b: t.b.call(name, a, b), rest, first)
 
     return importer
 
 
-def _mean(t: Translation, node: Node) -> Expr:
+def _mean(t: Translation, node: OnnxNode) -> Expr:
     operands = node.all()
     total = reduce(t.b.add, operands)
     return t.b.divide(total, float(len(operands)))
 
 
-def _prelu(t: Translation, node: Node) -> Expr:
+def _prelu(t: Translation, node: OnnxNode) -> Expr:
     x, slope = node.x(0), node.x(1)
     if node.version < 7 and slope.tensor.rank == 1:
         slope = t.b.reshape(slope, (*slope.shape, *(1 for _ in x.shape[2:])))
@@ -197,7 +197,7 @@ def _prelu(t: Translation, node: Node) -> Expr:
     return t.b.prelu(x, slope)
 
 
-def _einsum(t: Translation, node: Node) -> Expr:
+def _einsum(t: Translation, node: OnnxNode) -> Expr:
     return einsum(t.b, node.text("equation"), node.all())
 
 

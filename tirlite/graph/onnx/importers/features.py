@@ -8,12 +8,12 @@ import numpy as np
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.importers.trees import transformed
-from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.node import OnnxNode, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import f32, i64
 
 
-def _tf_idf(t: Translation, node: Node) -> Expr:
+def _tf_idf(t: Translation, node: OnnxNode) -> Expr:
     """Counts the n-grams of a pool in each row, with up to `max_skip_count` words skipped between their words."""
     pool, starts = node.integers("pool_int64s"), node.integers("ngram_counts") or ()
     if pool is None:
@@ -62,15 +62,15 @@ def _grams(
     return total
 
 
-def _extracted(t: Translation, node: Node) -> Expr:
+def _extracted(t: Translation, node: OnnxNode) -> Expr:
     return t.b.gather(node.x(0), t.b.reshape(node.x(1), (-1,)), node.rank - 1)
 
 
-def _binarizer(t: Translation, node: Node) -> Expr:
+def _binarizer(t: Translation, node: OnnxNode) -> Expr:
     return t.b.cast(t.b.greater(node.first, node.number("threshold")), node.dtype)
 
 
-def _scaler(t: Translation, node: Node) -> Expr:
+def _scaler(t: Translation, node: OnnxNode) -> Expr:
     x = t.b.cast(node.first, f32)
     offset, scale = (
         np.array(node.numbers(name) or (default,), np.float32) for name, default in (("offset", 0.0), ("scale", 1.0))
@@ -78,7 +78,7 @@ def _scaler(t: Translation, node: Node) -> Expr:
     return t.b.multiply(t.b.subtract(x, offset), scale)
 
 
-def _normalizer(t: Translation, node: Node) -> Expr:
+def _normalizer(t: Translation, node: OnnxNode) -> Expr:
     """Divides rows by their norm; rows with norm 0 stay unchanged."""
     x, kind = t.b.cast(node.first, f32), node.text("norm", "MAX")
     if kind != "MAX":
@@ -88,7 +88,7 @@ def _normalizer(t: Translation, node: Node) -> Expr:
     return t.b.divide(x, t.b.where(t.b.equal(norm, 0.0), 1.0, norm))
 
 
-def _imputer(t: Translation, node: Node) -> Expr:
+def _imputer(t: Translation, node: OnnxNode) -> Expr:
     """Replaces missing values by the imputed value of their column."""
     x, is_whole = node.first, node.dtype.is_integer
     if is_whole:
@@ -99,7 +99,7 @@ def _imputer(t: Translation, node: Node) -> Expr:
     return t.b.where(is_missing, values, x)
 
 
-def _scores(t: Translation, node: Node, count: int) -> Expr:
+def _scores(t: Translation, node: OnnxNode, count: int) -> Expr:
     """The linear scores of rows for `count` targets: products with the coefficients, plus intercepts if any."""
     weights = np.array(node.numbers("coefficients"), np.float32).reshape(count, -1)
     made = t.b.matmul(t.b.cast(node.first, f32), np.ascontiguousarray(weights.T))
@@ -107,11 +107,11 @@ def _scores(t: Translation, node: Node, count: int) -> Expr:
     return made if shifts is None else t.b.add(made, np.array(shifts, np.float32))
 
 
-def _regressor(t: Translation, node: Node) -> Expr:
+def _regressor(t: Translation, node: OnnxNode) -> Expr:
     return transformed(t, _scores(t, node, node.integer("targets", 1)), node.text("post_transform", "NONE"))
 
 
-def _classifier(t: Translation, node: Node) -> Sequence[Expr]:
+def _classifier(t: Translation, node: OnnxNode) -> Sequence[Expr]:
     labels = node.integers("classlabels_ints")
     if labels is None:
         raise Unsupported("its labels are texts")

@@ -25,7 +25,7 @@ from tirlite.graph.onnx.importers.recurrence import (
     state,
     ways_of,
 )
-from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.node import OnnxNode, Unsupported
 from tirlite.graph.onnx.translation import NEWEST, Importer, Results, Translation
 from tirlite.graph.operators.laid_out import NARROW, WIDE
 from tirlite.ir import f32, i16, i32, i64
@@ -38,36 +38,36 @@ def _same(op: str) -> Importer:
     return lambda t, node: t.standard(node, op, node.operands, node.attributes, node.outputs)
 
 
-def _gelu(t: Translation, node: Node) -> Expr:
+def _gelu(t: Translation, node: OnnxNode) -> Expr:
     x = node.first if node.maybe(1) is None else t.b.add(node.first, node.x(1))
     return t.b.gelu(x, approximate=node.op == "FastGelu")
 
 
-def _quick_gelu(t: Translation, node: Node) -> Expr:
+def _quick_gelu(t: Translation, node: OnnxNode) -> Expr:
     x = node.first
     return t.b.multiply(x, t.b.sigmoid(t.b.multiply(x, node.number("alpha", 1.702))))
 
 
-def _skipped(t: Translation, node: Node, bias: Expr | None) -> Expr:
+def _skipped(t: Translation, node: OnnxNode, bias: Expr | None) -> Expr:
     """The sum of the operand, of the skip connection, which may have no batch axis, and of a bias."""
     x, skip = node.x(0), node.x(1)
     total = t.b.add(x, skip)
     return total if bias is None else t.b.add(total, bias)
 
 
-def _skip_layer_norm(t: Translation, node: Node) -> Sequence[Expr | None]:
+def _skip_layer_norm(t: Translation, node: OnnxNode) -> Sequence[Expr | None]:
     total, how = _skipped(t, node, node.maybe(4)), {"epsilon": node.number("epsilon", 1e-12)}
     made = t.standard(node, "LayerNormalization", (total, node.x(2), node.maybe(3)), how, node.outputs[:3])
     return [*made, *[None] * (3 - len(made)), total]
 
 
-def _skip_rms_norm(t: Translation, node: Node) -> Sequence[Expr | None]:
+def _skip_rms_norm(t: Translation, node: OnnxNode) -> Sequence[Expr | None]:
     total, how = _skipped(t, node, node.maybe(3)), {"epsilon": node.number("epsilon", 1e-12)}
     made, inverse = t.standard(node, "RMSNormalization", (total, node.x(2)), how)
     return [made, None, inverse, total]
 
 
-def _quantized_embeddings(t: Translation, node: Node) -> Sequence[Expr | None]:
+def _quantized_embeddings(t: Translation, node: OnnxNode) -> Sequence[Expr | None]:
     """EmbedLayerNormalization of dequantized tables."""
 
     def floats(number: int) -> Expr | None:
@@ -81,7 +81,7 @@ def _quantized_embeddings(t: Translation, node: Node) -> Sequence[Expr | None]:
     return _embed_layer_norm(t, replace(node, operands=(*node.operands[:2], *tables, node.maybe(7))))
 
 
-def _embed_layer_norm(t: Translation, node: Node) -> Sequence[Expr | None]:
+def _embed_layer_norm(t: Translation, node: OnnxNode) -> Sequence[Expr | None]:
     """The normalized sum of word, position and segment embeddings; the sum of the mask; and the plain sum."""
     numbers, segments = node.x(0), node.maybe(1)
     words, positions, parts = node.x(2), node.x(3), node.maybe(4)
@@ -99,7 +99,7 @@ def _embed_layer_norm(t: Translation, node: Node) -> Sequence[Expr | None]:
     return [made, t.b.broadcast_to(t.b.cast(t.b.constant(0), i32), (batch,)), total]
 
 
-def _fused_matmul(t: Translation, node: Node) -> Expr:
+def _fused_matmul(t: Translation, node: OnnxNode) -> Expr:
     operands = []
     for number, side in enumerate("AB"):
         x = node.x(number)
@@ -114,7 +114,7 @@ def _fused_matmul(t: Translation, node: Node) -> Expr:
     return made if alpha == 1.0 else t.b.multiply(made, alpha)
 
 
-def _activated(t: Translation, node: Node, x: Expr, numbers: Sequence[float]) -> Expr:
+def _activated(t: Translation, node: OnnxNode, x: Expr, numbers: Sequence[float]) -> Expr:
     """Applies the activation of a fused operator to its result."""
     name = node.text("activation")
     if name not in _ACTIVATIONS:
@@ -132,19 +132,19 @@ _ACTIVATIONS: Mapping[str, Sequence[str]] = {
 }
 
 
-def _fused_conv(t: Translation, node: Node) -> Expr:
+def _fused_conv(t: Translation, node: OnnxNode) -> Expr:
     (made,) = t.standard(node, "Conv", node.operands[:3], node.attributes)
     other = node.maybe(3)
     return _activated(t, node, made if other is None else t.b.add(made, other), node.numbers("activation_params") or ())
 
 
-def _fused_gemm(t: Translation, node: Node) -> Expr:
+def _fused_gemm(t: Translation, node: OnnxNode) -> Expr:
     (made,) = t.standard(node, "Gemm", node.operands, node.attributes)
     given = [node.number(name) for name in ("activation_alpha", "activation_beta") if name in node.attributes]
     return _activated(t, node, made, given)
 
 
-def _bias_softmax(t: Translation, node: Node) -> Expr:
+def _bias_softmax(t: Translation, node: OnnxNode) -> Expr:
     if node.axis("axis", 1) != node.rank - 1 or not node.flag("is_inner_broadcast", 1):
         raise Unsupported("its axis is not the last, or its bias is not of all outer axes")
     return t.b.softmax(t.b.add(node.x(0), node.x(1)), -1)
@@ -165,13 +165,13 @@ MICROSOFT: Mapping[str, Importer] = {
 }
 
 
-def _wide(t: Translation, node: Node, number: int) -> Expr:
+def _wide(t: Translation, node: OnnxNode, number: int) -> Expr:
     """Operand `number`, dequantized by the scale and the zero point in the next two operands."""
     x, scale, zero = node.x(number), node.x(number + 1), node.maybe(number + 2)
     return t.b.dequantize_linear(x, t.b.reshape(scale, ()), None if zero is None else t.b.reshape(zero, ()), axis=0)
 
 
-def _small(t: Translation, node: Node, x: Expr, number: int) -> Expr:
+def _small(t: Translation, node: OnnxNode, x: Expr, number: int) -> Expr:
     """x quantized by the scale in operand `number` and the zero point in the next one."""
     zero = node.maybe(number + 1)
     dtype = node.first.dtype if zero is None else zero.dtype
@@ -182,7 +182,7 @@ def _small(t: Translation, node: Node, x: Expr, number: int) -> Expr:
 def _between(count: int, op: str) -> Importer:
     """An operator of `count` quantized operands, each followed by its scale and zero point; the result's come last."""
 
-    def importer(t: Translation, node: Node) -> Expr:
+    def importer(t: Translation, node: OnnxNode) -> Expr:
         wide, version = [_wide(t, node, 3 * number) for number in range(count)], node.integer("opset", NEWEST)
         (made,) = t.standard(node, op, wide, {"axis": -1, **node.attributes}, version=version)
         return _small(t, node, made, 3 * count)
@@ -193,7 +193,7 @@ def _between(count: int, op: str) -> Importer:
 def _by_channels(importer: Importer, *, is_last: bool = False) -> Importer:
     """An operator on images, whose first operand and result may be channels-last."""
 
-    def turned(t: Translation, node: Node) -> Results:
+    def turned(t: Translation, node: OnnxNode) -> Results:
         x, last = node.first, node.rank - 1
         if not node.flag("channels_last", is_last):
             return importer(t, node)
@@ -206,16 +206,16 @@ def _by_channels(importer: Importer, *, is_last: bool = False) -> Importer:
     return turned
 
 
-def _concat(t: Translation, node: Node) -> Expr:
+def _concat(t: Translation, node: OnnxNode) -> Expr:
     parts = [_wide(t, node, number) for number in range(2, len(node.operands), 3)]
     return _small(t, node, t.b.concat(parts, node.integer("axis") % parts[0].tensor.rank), 0)
 
 
-def _where(t: Translation, node: Node) -> Expr:
+def _where(t: Translation, node: OnnxNode) -> Expr:
     return _small(t, node, t.b.where(node.x(0), _wide(t, node, 1), _wide(t, node, 4)), 7)
 
 
-def _gemm(t: Translation, node: Node) -> Expr:
+def _gemm(t: Translation, node: OnnxNode) -> Expr:
     """A scaled product of integers, quantized if the result has a scale."""
     a, b = node.x(0), node.x(3)
     a = t.b.transpose(a) if node.flag("transA") else a
@@ -228,19 +228,19 @@ def _gemm(t: Translation, node: Node) -> Expr:
     return made if node.maybe(7) is None else _small(t, node, made, 7)
 
 
-def _matmul_to_float(t: Translation, node: Node) -> Expr:
+def _matmul_to_float(t: Translation, node: OnnxNode) -> Expr:
     a, b, *scales = (node.x(number) for number in range(4))
     return scaled(t, (a, b), zeros_of(t, node, 4, 5), scales, node.maybe(6))
 
 
-def _dynamic_matmul(t: Translation, node: Node) -> Expr:
+def _dynamic_matmul(t: Translation, node: OnnxNode) -> Expr:
     """A matrix product whose first operand is quantized by its own range."""
     small, scale, zero = t.standard(node, "DynamicQuantizeLinear", (node.x(0),))
     b = node.x(1)
     return scaled(t, (small, b), (zero, point_of(t, node, 3, b)), (scale, node.x(2)), node.maybe(4))
 
 
-def zeros_of(t: Translation, node: Node, *numbers: int) -> list[Expr]:
+def zeros_of(t: Translation, node: OnnxNode, *numbers: int) -> list[Expr]:
     """The zero points of the first operands, in the operands with these numbers; 0 if omitted."""
     return [point_of(t, node, number, node.x(place)) for place, number in enumerate(numbers)]
 
@@ -255,7 +255,7 @@ def scaled(
     return made if bias is None else t.b.add(made, bias)
 
 
-def _dynamic_lstm(t: Translation, node: Node) -> Sequence[Expr | None]:
+def _dynamic_lstm(t: Translation, node: OnnxNode) -> Sequence[Expr | None]:
     """An LSTM with quantized, transposed weights; inputs and hidden states are quantized dynamically.
 
     Inputs are quantized by their range over all steps up to the longest sequence's end, hidden states before each step
@@ -288,7 +288,13 @@ def _dynamic_lstm(t: Translation, node: Node) -> Sequence[Expr | None]:
 
 
 def _in_steps(
-    t: Translation, plain: Node, node: Node, sums: Expr, start: list[Expr], lengths: Expr | None, until: Expr | None
+    t: Translation,
+    plain: OnnxNode,
+    node: OnnxNode,
+    sums: Expr,
+    start: list[Expr],
+    lengths: Expr | None,
+    until: Expr | None,
 ) -> tuple[Expr, ...]:
     """The outputs and last states of a layer without a kernel, by loops.
 
@@ -311,7 +317,7 @@ def _in_steps(
 
 
 def _quantized_product(
-    t: Translation, node: Node, x: Expr, weights: Expr, scale: Expr | None, zero: Expr | None, bias: Expr | None
+    t: Translation, node: OnnxNode, x: Expr, weights: Expr, scale: Expr | None, zero: Expr | None, bias: Expr | None
 ) -> Expr:
     """The product of dynamically quantized floats and of weights with a scale and a zero point per column."""
     assert scale is not None
@@ -320,7 +326,7 @@ def _quantized_product(
     return scaled(t, (small, weights), (point, of_weights), (size, t.b.reshape(scale, (-1,))), bias)
 
 
-def _quantized_weights(t: Translation, node: Node, place: int, until: Expr | None) -> CellWeights:
+def _quantized_weights(t: Translation, node: OnnxNode, place: int, until: Expr | None) -> CellWeights:
     """The recurrent weights of one direction; a sequence counts in the batch's range up to step `until`."""
     recurrence = part_of(t, node.x(2), place)
     gates = recurrence.shape[1]
@@ -336,7 +342,7 @@ def _quantized_weights(t: Translation, node: Node, place: int, until: Expr | Non
     return CellWeights(recurrence, None, times)
 
 
-def _counted(t: Translation, node: Node, lengths: Expr, time: Size) -> Expr:
+def _counted(t: Translation, node: OnnxNode, lengths: Expr, time: Size) -> Expr:
     """The step up to which each sequence's state counts in the range that a batch's states are quantized by.
 
     As in onnxruntime: if the layer's outputs are used, the state is 0 after the sequence's end; else it is kept, unless
@@ -347,13 +353,13 @@ def _counted(t: Translation, node: Node, lengths: Expr, time: Size) -> Expr:
     return t.b.where(t.b.greater(lengths, 0), t.b.cast(scalar(t, time), lengths.dtype), lengths)
 
 
-def _of_gates(t: Translation, node: Node, number: int, gates: Size) -> Expr | None:
+def _of_gates(t: Translation, node: OnnxNode, number: int, gates: Size) -> Expr | None:
     """The scale or zero point of each direction, or of each of its columns, broadcast to all columns."""
     each = node.maybe(number)
     return None if each is None else t.b.broadcast_to(t.b.reshape(each, (each.shape[0], -1)), (each.shape[0], gates))
 
 
-def _pairs(t: Translation, node: Node) -> tuple[Expr, Expr]:
+def _pairs(t: Translation, node: OnnxNode) -> tuple[Expr, Expr]:
     """The recurrent weights minus their zero points, packed into panels with rows in pairs; and their column sums."""
     x = t.b.cast(node.x(2), i16)
     ways, hidden, gates = x.shape

@@ -13,13 +13,13 @@ from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import numbers, scalar
 from tirlite.graph.onnx.importers.microsoft import scaled, zeros_of
-from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.node import OnnxNode, Unsupported
 from tirlite.graph.onnx.translation import Importer, Result, Translation
 from tirlite.ir import f32, i64, u8
 from tirlite.sizes import Size, maximum
 
 
-def _rotary_embedding(t: Translation, node: Node) -> list[Result]:
+def _rotary_embedding(t: Translation, node: OnnxNode) -> list[Result]:
     x, positions, cosines, sines = node.all()
     if node.flag("is_packed_batching") or node.number("scale", 1.0) != 1.0:
         raise Unsupported("its batches are packed, or it is scaled")
@@ -38,7 +38,7 @@ def _number(extent: object) -> int:
     return extent
 
 
-def _attention(t: Translation, node: Node) -> Sequence[Result]:
+def _attention(t: Translation, node: OnnxNode) -> Sequence[Result]:
     """Attention whose queries, keys and values come from one product; their widths may differ."""
     total = t.b.matmul(node.x(0), node.x(1))
     if node.has(2):
@@ -46,14 +46,14 @@ def _attention(t: Translation, node: Node) -> Sequence[Result]:
     return _of_one(t, node, total, node.maybe(3), node.maybe(4), node.maybe(5))
 
 
-def _quantized_attention(t: Translation, node: Node) -> Sequence[Result]:
+def _quantized_attention(t: Translation, node: OnnxNode) -> Sequence[Result]:
     """As `_attention`, with a product of quantized integers."""
     x, weight, bias, *scales = (node.x(number) for number in range(5))
     return _of_one(t, node, scaled(t, (x, weight), zeros_of(t, node, 6, 7), scales, bias), node.maybe(5), node.maybe(8))
 
 
 def _of_one(
-    t: Translation, node: Node, total: Expr, given: Expr | None, past: Expr | None, bias: Expr | None = None
+    t: Translation, node: OnnxNode, total: Expr, given: Expr | None, past: Expr | None, bias: Expr | None = None
 ) -> Sequence[Result]:
     widths = node.integers("qkv_hidden_sizes") or (_number(total.shape[2]) // 3,) * 3
     query, key, value = t.b.split(total, list(widths), 2)
@@ -64,7 +64,7 @@ def _of_one(
     return [made, t.b.concat(both, 0) if both and node.wants(1) else None]
 
 
-def _multi_head_attention(t: Translation, node: Node) -> Sequence[Result]:
+def _multi_head_attention(t: Translation, node: OnnxNode) -> Sequence[Result]:
     query, key, value = (node.maybe(number) for number in range(3))
     if query is None or key is None or value is None or query.tensor.rank != 3:
         raise Unsupported("its queries, keys and values are packed in one operand")
@@ -78,7 +78,7 @@ def _multi_head_attention(t: Translation, node: Node) -> Sequence[Result]:
     return _attended(t, node, query, key, value, _summed(t, mask, node.maybe(5)), [node.maybe(6), node.maybe(7)])
 
 
-def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
+def _grouped_query_attention(t: Translation, node: OnnxNode) -> Sequence[Result]:
     """Attention whose query heads share key heads in groups, with a key and value cache of its own length per batch."""
     if node.wants(3) or not node.flag("causal", 1):
         raise Unsupported("it gives its scores, or is not causal")
@@ -128,7 +128,7 @@ def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
     return [b.reshape(made, (batch, steps, heads * size)), keys, values]
 
 
-def _rotated(t: Translation, node: Node, x: Expr, positions: Expr) -> Expr:
+def _rotated(t: Translation, node: OnnxNode, x: Expr, positions: Expr) -> Expr:
     """Queries or keys rotated by their positions."""
     cosines, sines = node.x(7), node.x(8)
     width = 2 * _number(cosines.shape[1])
@@ -158,7 +158,7 @@ def _behind(t: Translation, all_tokens: Expr, past: Expr | None, new: Expr, begi
 
 def _attended(
     t: Translation,
-    node: Node,
+    node: OnnxNode,
     query: Expr,
     key: Expr,
     value: Expr,
@@ -181,7 +181,7 @@ def _attended(
     return made
 
 
-def _filtered(t: Translation, node: Node, mask: Expr | None, length: Size) -> Expr | None:
+def _filtered(t: Translation, node: OnnxNode, mask: Expr | None, length: Size) -> Expr | None:
     """The bias of scores, `[batch, 1, queries or 1, keys]`, for a mask or for lengths of the keys."""
     least = np.float32(node.number("mask_filter_value", -10000.0))
     if mask is None:
@@ -252,7 +252,7 @@ def _floats(
     return t.b.multiply(t.b.subtract(t.b.cast(whole, scales.dtype), point), of_each(scales))
 
 
-def _matmul_nbits(t: Translation, node: Node) -> Expr:
+def _matmul_nbits(t: Translation, node: OnnxNode) -> Expr:
     """A product with quantized weights, one row per column. `accuracy_level` is a hint; it is computed in floats."""
     node.integer("accuracy_level")
     x, scales, zeros = node.x(0), node.x(2), node.maybe(3)
@@ -272,12 +272,12 @@ def _matmul_nbits(t: Translation, node: Node) -> Expr:
     return _with_bias(t, node, t.b.matmul(x, t.b.transpose(t.b.cast(rows, x.dtype))))
 
 
-def _with_bias(t: Translation, node: Node, total: Expr) -> Expr:
+def _with_bias(t: Translation, node: OnnxNode, total: Expr) -> Expr:
     bias = node.maybe(5)
     return total if bias is None else t.b.add(total, bias)
 
 
-def _of_few_rows(t: Translation, node: Node, numbers: tuple[int, int, int, int]) -> Expr | None:
+def _of_few_rows(t: Translation, node: OnnxNode, numbers: tuple[int, int, int, int]) -> Expr | None:
     """The product of few rows, which unpacks weights at each call; None for more rows, or blocks in another order.
 
     `numbers` is (terms, columns, bits, terms of a block). An unknown number of rows counts as few.
@@ -302,7 +302,7 @@ def _of_few_rows(t: Translation, node: Node, numbers: tuple[int, int, int, int])
     return _with_bias(t, node, t.b.matmul_bits(x, by_panels(node.x(1), size * bits // 8), scale, zero, bits=bits))
 
 
-def _gather_blocks(t: Translation, node: Node) -> Expr:
+def _gather_blocks(t: Translation, node: OnnxNode) -> Expr:
     """Gathers rows of a block-quantized table and dequantizes them."""
     bits, size, rank = node.integer("bits", 4), node.integer("block_size", 128), node.rank
     axis, along = node.axis("gather_axis"), node.axis("quantize_axis", 1)
@@ -318,13 +318,13 @@ def _gather_blocks(t: Translation, node: Node) -> Expr:
     return _floats(t, taken(0), taken(2), taken(3) if node.has(3) else at_rest, size)
 
 
-def _experts(t: Translation, node: Node) -> Expr:
+def _experts(t: Translation, node: OnnxNode) -> Expr:
     """A mixture of experts, with two or three layers of weights [experts, out, in] and biases."""
     numbers = ((2, 3), (4, 5), (6, 7))
     return _mixed(t, node, [(node.maybe(weight), node.maybe(bias)) for weight, bias in numbers])
 
 
-def _quantized_experts(t: Translation, node: Node) -> Expr:
+def _quantized_experts(t: Translation, node: OnnxNode) -> Expr:
     """As `_experts`, with quantized weights that have a scale per row, or per block of a row."""
     node.integer("accuracy_level")
     bits, size = node.integer("expert_weight_bits", 4), node.integer("block_size")
@@ -348,7 +348,7 @@ def _quantized_experts(t: Translation, node: Node) -> Expr:
     return _mixed(t, node, layers)
 
 
-def _mixed(t: Translation, node: Node, layers: list[tuple[Expr | None, Expr | None]]) -> Expr:
+def _mixed(t: Translation, node: OnnxNode, layers: list[tuple[Expr | None, Expr | None]]) -> Expr:
     """The results of all experts for each row, weighted by the shares of the `k` experts with the best scores."""
     x, scores, k = node.first, node.x(1), node.integer("k", 1)
     if node.flag("use_sparse_mixer"):
@@ -377,7 +377,7 @@ def _mixed(t: Translation, node: Node, layers: list[tuple[Expr | None, Expr | No
     return t.b.reshape(total, x.shape)
 
 
-def _activated(t: Translation, node: Node, x: Expr, other: Expr | None) -> Expr:
+def _activated(t: Translation, node: OnnxNode, x: Expr, other: Expr | None) -> Expr:
     kind = node.text("activation_type", "relu")
     if kind != "swiglu":
         if kind not in ("relu", "gelu", "silu", "identity"):

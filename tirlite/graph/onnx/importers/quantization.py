@@ -9,13 +9,13 @@ import numpy as np
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.importers.convolution import conv_attrs
 from tirlite.graph.onnx.narrow import DTYPES, NARROW, NarrowType, NarrowValue, narrowed, widened
-from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.node import OnnxNode, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import f32, i32, u8
 from tirlite.sizes import Proof, prove_eq
 
 
-def _quantize(t: Translation, node: Node) -> Expr | NarrowValue:
+def _quantize(t: Translation, node: OnnxNode) -> Expr | NarrowValue:
     x, scale, zero = node.x(0), node.x(1), node.maybe(2)
     number = node.integer("output_dtype")
     kind = node.kind(2) if zero is not None else NARROW.get(number)
@@ -29,7 +29,7 @@ def _quantize(t: Translation, node: Node) -> Expr | NarrowValue:
     return t.b.cast(_whole(t, node, zero, dtype.min, dtype.max), dtype)
 
 
-def _whole(t: Translation, node: Node, zero: Expr | None, least: int, most: int) -> Expr:
+def _whole(t: Translation, node: OnnxNode, zero: Expr | None, least: int, most: int) -> Expr:
     """The quantized values, rounded and clamped to `least` .. `most`, as floats."""
     rounded = t.b.round(_scaled(t, node))
     if zero is not None:
@@ -37,11 +37,11 @@ def _whole(t: Translation, node: Node, zero: Expr | None, least: int, most: int)
     return t.b.clip(rounded, float(least), float(most))
 
 
-def _scaled(t: Translation, node: Node) -> Expr:
+def _scaled(t: Translation, node: OnnxNode) -> Expr:
     return t.b.divide(t.b.cast(node.x(0), f32), t.b.cast(_unfolded(t, node, node.x(1)), f32))
 
 
-def _narrow_quantized(t: Translation, node: Node, kind: NarrowType) -> Expr:
+def _narrow_quantized(t: Translation, node: OnnxNode, kind: NarrowType) -> Expr:
     zero = node.maybe(2)
     if kind.is_integer:
         return t.b.cast(_whole(t, node, zero, kind.least, kind.most), kind.stored)
@@ -51,7 +51,7 @@ def _narrow_quantized(t: Translation, node: Node, kind: NarrowType) -> Expr:
     return narrowed(t.b, scaled, kind, saturate=node.flag("saturate", 1))
 
 
-def _unfolded(t: Translation, node: Node, each: Expr) -> Expr:
+def _unfolded(t: Translation, node: OnnxNode, each: Expr) -> Expr:
     """A scale or zero point per tensor, per index of an axis or per block, expanded to broadcast against x."""
     size, shape = node.integer("block_size"), node.first.shape
     if not size and (each.tensor.rank == 0 or prove_eq(each.tensor.elements, 1) is Proof.YES):
@@ -65,12 +65,12 @@ def _unfolded(t: Translation, node: Node, each: Expr) -> Expr:
     return t.b.slice(t.b.reshape(grown, (*before, blocks * size, *behind)), [0], [shape[axis]], [axis])
 
 
-def _axis(node: Node) -> int:
+def _axis(node: OnnxNode) -> int:
     """The axis of the scales; 0 if these are scalars, for which it is ignored."""
     return node.integer("axis", 1) if node.x(1).tensor.rank else 0
 
 
-def _dequantize(t: Translation, node: Node) -> Expr:
+def _dequantize(t: Translation, node: OnnxNode) -> Expr:
     x, scale, zero = node.x(0), node.x(1), node.maybe(2)
     kind = node.kind(0)
     if kind is not None and not kind.is_integer:
@@ -88,7 +88,7 @@ def _dequantize(t: Translation, node: Node) -> Expr:
     return t.b.multiply(t.b.cast(distance, scale.dtype), _unfolded(t, node, scale))
 
 
-def point_of(t: Translation, node: Node, number: int, like: Expr) -> Expr:
+def point_of(t: Translation, node: OnnxNode, number: int, like: Expr) -> Expr:
     """The zero point in an operand, a scalar or a vector; 0 if it is omitted."""
     zero = node.maybe(number)
     if zero is None:
@@ -96,7 +96,7 @@ def point_of(t: Translation, node: Node, number: int, like: Expr) -> Expr:
     return _single(t, zero) if prove_eq(zero.tensor.elements, 1) is Proof.YES else zero
 
 
-def _matmul_integer(t: Translation, node: Node) -> Expr:
+def _matmul_integer(t: Translation, node: OnnxNode) -> Expr:
     a, b = node.x(0), node.x(1)
     zeros = point_of(t, node, 2, a), point_of(t, node, 3, b)
     if any(zero.tensor.rank > 1 for zero in zeros):
@@ -104,13 +104,13 @@ def _matmul_integer(t: Translation, node: Node) -> Expr:
     return t.b.matmul_integer(a, b, *zeros)
 
 
-def _conv_integer(t: Translation, node: Node) -> Expr:
+def _conv_integer(t: Translation, node: OnnxNode) -> Expr:
     x, weight = node.x(0), node.x(1)
     return _conv_of_distances(t, node, (x, weight), (point_of(t, node, 2, x), point_of(t, node, 3, weight)))
 
 
 def _conv_of_distances(
-    t: Translation, node: Node, operands: tuple[Expr, Expr], zeros: tuple[Expr, Expr], bias: Expr | None = None
+    t: Translation, node: OnnxNode, operands: tuple[Expr, Expr], zeros: tuple[Expr, Expr], bias: Expr | None = None
 ) -> Expr:
     """The convolution of operands minus their zero points, in i32."""
     x, weight = operands
@@ -119,14 +119,14 @@ def _conv_of_distances(
     return total if bias is None else t.b.add(total, t.b.reshape(bias, (weight.shape[0], *(1 for _ in x.shape[2:]))))
 
 
-def _qlinear_matmul(t: Translation, node: Node) -> Expr:
+def _qlinear_matmul(t: Translation, node: OnnxNode) -> Expr:
     a, scale_a, zero_a, b, scale_b, zero_b, scale, zero = (node.x(number) for number in range(8))
     _check_single(scale_a, zero_a, scale, zero)
     total = t.b.matmul_integer(a, b, zero_a, zero_b)
     return _requantized(t, total, t.b.multiply(_single(t, scale_a), scale_b), scale, zero)
 
 
-def _qlinear_conv(t: Translation, node: Node) -> Expr:
+def _qlinear_conv(t: Translation, node: OnnxNode) -> Expr:
     x, scale_x, _, w, scale_w, _, scale, zero = (node.x(number) for number in range(8))
     _check_single(scale_x, scale, zero)
     zeros = point_of(t, node, 2, x), point_of(t, node, 5, w)
@@ -156,7 +156,7 @@ def _requantized(t: Translation, total: Expr, factor: Expr, scale: Expr, zero: E
     return t.b.requantize(total, quotient, _single(t, zero), dtype=zero.dtype)
 
 
-def _dynamic_quantize(t: Translation, node: Node) -> list[Expr]:
+def _dynamic_quantize(t: Translation, node: OnnxNode) -> list[Expr]:
     x = node.first
     greatest, least = t.b.maximum(t.b.reduce_max(x), 0.0), t.b.minimum(t.b.reduce_min(x), 0.0)
     reach = t.b.subtract(greatest, least)

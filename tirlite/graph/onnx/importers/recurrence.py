@@ -11,7 +11,7 @@ from tirlite.graph.extents import is_equal
 from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.importers.selection import backwards
-from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.node import OnnxNode, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_eq
@@ -38,7 +38,13 @@ class RnnCell:
 
 
 def stepped(
-    t: Translation, node: Node, cell: RnnCell, sums: Expr, start: Sequence[Expr], lengths: Expr | None, reverse: bool
+    t: Translation,
+    node: OnnxNode,
+    cell: RnnCell,
+    sums: Expr,
+    start: Sequence[Expr],
+    lengths: Expr | None,
+    reverse: bool,
 ) -> tuple[Expr, ...]:
     """The outputs of all steps `[time, batch, hidden]`, and the last states. `sums` is `[time, batch, gates]`."""
     count = sums.shape[0]
@@ -54,7 +60,7 @@ def stepped(
 
 
 def _stepped_once(
-    t: Translation, node: Node, cell: RnnCell, sums: Expr, states: list[Expr], lengths: Expr | None, time: Expr
+    t: Translation, node: OnnxNode, cell: RnnCell, sums: Expr, states: list[Expr], lengths: Expr | None, time: Expr
 ) -> tuple[list[Expr], Expr]:
     """The states after a step, and its output; sequences that have ended keep their states and output zeros."""
     row = t.b.gather(sums, time, 0)
@@ -68,7 +74,7 @@ def _stepped_once(
     return kept, t.b.where(inside, made[0], 0.0)
 
 
-def _lstm_step(t: Translation, node: Node, cell: RnnCell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
+def _lstm_step(t: Translation, node: OnnxNode, cell: RnnCell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
     inner = states[1]
     f, g, h = cell.functions
     write, read, keep, made = t.b.split(sums, 4, 1)
@@ -82,7 +88,7 @@ def _lstm_step(t: Translation, node: Node, cell: RnnCell, sums: Expr, states: Se
     return [t.b.multiply(f(read_at), h(inner)), inner]
 
 
-def _gru_step(t: Translation, node: Node, cell: RnnCell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
+def _gru_step(t: Translation, node: OnnxNode, cell: RnnCell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
     (hidden,) = states
     f, g = cell.functions
     size = hidden.shape[1]
@@ -101,7 +107,7 @@ def _gru_step(t: Translation, node: Node, cell: RnnCell, sums: Expr, states: Seq
     return [t.b.add(t.b.multiply(t.b.subtract(1.0, update), candidate), t.b.multiply(update, hidden))]
 
 
-def _rnn_step(t: Translation, node: Node, cell: RnnCell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
+def _rnn_step(t: Translation, node: OnnxNode, cell: RnnCell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
     (f,) = cell.functions
     return [f(sums)]
 
@@ -122,7 +128,7 @@ _PARAMETERS: dict[str, tuple[float | None, float | None]] = {
 }
 
 
-def activations(t: Translation, node: Node, defaults: Sequence[str], directions: int) -> list[Function]:
+def activations(t: Translation, node: OnnxNode, defaults: Sequence[str], directions: int) -> list[Function]:
     """The activations of all directions. Parameters are assigned in order to the activations that have some."""
     names = [each.lower() for each in node.texts("activations") or tuple(defaults) * directions]
     if len(names) != len(defaults) * directions:
@@ -175,7 +181,7 @@ USUAL_LSTM = ("sigmoid", "tanh", "tanh")
 
 
 def _layer(states: int, defaults: tuple[str, ...]) -> Importer:
-    def importer(t: Translation, node: Node) -> Sequence[Expr | None]:
+    def importer(t: Translation, node: OnnxNode) -> Sequence[Expr | None]:
         x, weights, recurrence, bias = sequences_of(t, node), node.x(1), node.x(2), node.maybe(3)
         ways, size = ways_of(node), node.integer("hidden_size") or recurrence.shape[-1]
         columns = _GATES[node.op] * size
@@ -204,7 +210,7 @@ def _layer(states: int, defaults: tuple[str, ...]) -> Importer:
     return importer
 
 
-def sequences_of(t: Translation, node: Node) -> Expr:
+def sequences_of(t: Translation, node: OnnxNode) -> Expr:
     """The input of a layer, [time, batch, inputs]."""
     if node.rank != 3:
         raise Unsupported(f"its input has {node.rank} axes, and must have 3")
@@ -217,7 +223,7 @@ def _plain_weights(t: Translation, recurrence: Expr, bias: Expr | None) -> CellW
 
 def by_steps(
     t: Translation,
-    node: Node,
+    node: OnnxNode,
     defaults: Sequence[str],
     sums: Expr,
     each_way: Sequence[CellWeights],
@@ -249,13 +255,13 @@ def shaped(t: Translation, x: Expr, shape: Sequence[Size], what: str) -> Expr:
     return x
 
 
-def ways_of(node: Node) -> list[bool]:
+def ways_of(node: OnnxNode) -> list[bool]:
     """For each direction, whether it goes backwards."""
     reverses = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
     return reverses[node.text("direction", "forward")]
 
 
-def results(t: Translation, node: Node, made: tuple[Expr, ...], lengths: Expr | None = None) -> list[Expr | None]:
+def results(t: Translation, node: OnnxNode, made: tuple[Expr, ...], lengths: Expr | None = None) -> list[Expr | None]:
     """The outputs `[time, directions, batch, hidden]` and states `[directions, batch, hidden]`, or batch first.
 
     As in onnxruntime, the last states of empty sequences are 0, whatever their initial states are.
@@ -269,7 +275,7 @@ def results(t: Translation, node: Node, made: tuple[Expr, ...], lengths: Expr | 
     return [t.b.transpose(outputs, (2, 0, 1, 3)), *(t.b.transpose(each, (1, 0, 2)) for each in states)]
 
 
-def is_plain(node: Node, defaults: tuple[str, ...], directions: int) -> bool:
+def is_plain(node: OnnxNode, defaults: tuple[str, ...], directions: int) -> bool:
     """Whether there is a kernel for its steps: default activations, no clip, no peepholes, no coupled gates."""
     given = tuple(each.lower() for each in node.texts("activations") or ())
     if (given and given != defaults * directions) or "clip" in node.attributes or node.flag("input_forget"):
@@ -277,14 +283,14 @@ def is_plain(node: Node, defaults: tuple[str, ...], directions: int) -> bool:
     return not _has_peepholes(node)
 
 
-def _has_peepholes(node: Node) -> bool:
+def _has_peepholes(node: OnnxNode) -> bool:
     if node.op != "LSTM" or not node.has(7):
         return False
     given = node.x(7)
     return not isinstance(given, Constant) or bool(np.any(given.value))
 
 
-def _peepholes(t: Translation, node: Node, place: int, size: Size) -> list[Expr] | None:
+def _peepholes(t: Translation, node: OnnxNode, place: int, size: Size) -> list[Expr] | None:
     """The peephole weights of the input, output and forget gates."""
     if not _has_peepholes(node):
         return None
@@ -292,7 +298,7 @@ def _peepholes(t: Translation, node: Node, place: int, size: Size) -> list[Expr]
     return list(t.b.split(part_of(t, weights, place), 3))
 
 
-def lengths_of(node: Node, time: Size) -> Expr | None:
+def lengths_of(node: OnnxNode, time: Size) -> Expr | None:
     """The lengths of the sequences of a batch; None if all have the full length."""
     given = node.maybe(4)
     if given is None:
@@ -308,19 +314,19 @@ def part_of(t: Translation, x: Expr, place: int) -> Expr:
     return t.b.reshape(t.b.slice(x, [place], [place + 1], [0]), x.shape[1:])
 
 
-def state(t: Translation, node: Node, number: int, shape: tuple[Size, ...]) -> Expr:
+def state(t: Translation, node: OnnxNode, number: int, shape: tuple[Size, ...]) -> Expr:
     given = node.maybe(number)
     if given is None:
         return _zeros(t, node, shape)
     return t.b.transpose(given, (1, 0, 2)) if node.integer("layout") else given
 
 
-def _zeros(t: Translation, node: Node, shape: tuple[Size, ...]) -> Expr:
+def _zeros(t: Translation, node: OnnxNode, shape: tuple[Size, ...]) -> Expr:
     return t.b.broadcast_to(t.b.cast(t.b.constant(np.float32(0)), node.dtype), shape)
 
 
 def _by_kernel(
-    t: Translation, node: Node, sums: Expr, recurrence: Expr, bias: Expr | None, start: list[Expr], reverse: bool
+    t: Translation, node: OnnxNode, sums: Expr, recurrence: Expr, bias: Expr | None, start: list[Expr], reverse: bool
 ) -> tuple[Expr, ...]:
     """The outputs and last states of a layer that has a kernel."""
     if node.op == "LSTM":

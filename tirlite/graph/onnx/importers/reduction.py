@@ -10,7 +10,7 @@ from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.narrow import DTYPES
-from tirlite.graph.onnx.node import Node, Unsupported, axis_of
+from tirlite.graph.onnx.node import OnnxNode, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.operators.reduction import Axes
 from tirlite.ir import f32
@@ -20,7 +20,7 @@ _KINDS = ["sum", "mean", "max", "min", "prod", "l1", "l2", "sum_square", "log_su
 _NAMES = {f"Reduce{kind.title().replace('_', '')}": kind for kind in _KINDS}
 
 
-def _reduce(t: Translation, node: Node) -> Expr:
+def _reduce(t: Translation, node: OnnxNode) -> Expr:
     x = node.first
     axes = node.known(1) if node.has(1) else node.integers("axes")
     if not axes:
@@ -46,7 +46,7 @@ def _reduce(t: Translation, node: Node) -> Expr:
 _EMPTY = {"ReduceMax": -np.inf, "ReduceMin": np.inf, "ReduceLogSumExp": -np.inf, "ReduceLogSum": -np.inf}
 
 
-def _of_nothing(t: Translation, node: Node, places: Sequence[int], *, keepdims: bool) -> Expr:
+def _of_nothing(t: Translation, node: OnnxNode, places: Sequence[int], *, keepdims: bool) -> Expr:
     dtype, value = node.dtype, _EMPTY[node.op]
     if dtype.is_float:
         fill: Expr = t.b.cast(t.b.constant(np.float32(value)), dtype)
@@ -56,7 +56,7 @@ def _of_nothing(t: Translation, node: Node, places: Sequence[int], *, keepdims: 
     return t.b.broadcast_to(fill, [1 if axis in places else node.first.shape[axis] for axis in kept])
 
 
-def _alone(t: Translation, node: Node, x: Expr) -> Expr:
+def _alone(t: Translation, node: OnnxNode, x: Expr) -> Expr:
     """A reduction over no axes, which only maps each element."""
     if node.op == "ReduceLogSum":
         return t.b.log(x)
@@ -65,7 +65,7 @@ def _alone(t: Translation, node: Node, x: Expr) -> Expr:
     return t.b.abs(x) if node.op in ("ReduceL1", "ReduceL2") else t.b.identity(x)
 
 
-def _cumulative(t: Translation, node: Node) -> Expr:
+def _cumulative(t: Translation, node: OnnxNode) -> Expr:
     (axis,) = node.known(1)
     flags = {"exclusive": node.flag("exclusive"), "reverse": node.flag("reverse")}
     function = t.b.cumsum if node.op == "CumSum" else t.b.cumprod
@@ -79,7 +79,7 @@ REDUCTION: Mapping[str, Importer] = {
 }
 
 
-def _batch_norm(t: Translation, node: Node) -> Sequence[Expr]:
+def _batch_norm(t: Translation, node: OnnxNode) -> Sequence[Expr]:
     if node.rank == 1:
         raise Unsupported("its operand has no channels")
     if not node.integer("spatial", 1):
@@ -99,7 +99,7 @@ def _batch_norm(t: Translation, node: Node) -> Sequence[Expr]:
     return [t.b.batch_norm(x, scale, bias, mean, variance, epsilon)]
 
 
-def _trained(t: Translation, node: Node) -> Sequence[Expr]:
+def _trained(t: Translation, node: OnnxNode) -> Sequence[Expr]:
     """Normalizes by the batch's own mean and variance; also returns the updated running ones."""
     x, scale, bias, mean, variance = (node.x(number) for number in range(5))
     axes = [axis for axis in range(node.rank) if axis != 1]
@@ -119,7 +119,7 @@ def _trained(t: Translation, node: Node) -> Sequence[Expr]:
     ]
 
 
-def _layer_norm(t: Translation, node: Node) -> list[Expr | None]:
+def _layer_norm(t: Translation, node: OnnxNode) -> list[Expr | None]:
     x, axis, epsilon = node.first, node.axis("axis", -1), node.number("epsilon", 1e-5)
     made = t.b.layer_norm(x, node.x(1), node.maybe(2), axis=axis, epsilon=epsilon)
     if not node.wants(1) and not node.wants(2):
@@ -143,7 +143,7 @@ def _inverse_root(t: Translation, x: Expr, axes: Axes, epsilon: float) -> Expr:
     return t.b.rsqrt(t.b.add(squares, epsilon))
 
 
-def _rms_norm(t: Translation, node: Node) -> Sequence[Expr]:
+def _rms_norm(t: Translation, node: OnnxNode) -> Sequence[Expr]:
     """Multiplies by the reciprocal root, where the standard divides; the second result is that reciprocal root."""
     x, axis = node.first, node.axis("axis", -1)
     wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)])
@@ -151,7 +151,7 @@ def _rms_norm(t: Translation, node: Node) -> Sequence[Expr]:
     return t.b.multiply(t.b.cast(t.b.multiply(wide, inverse), x.dtype), node.x(1)), inverse
 
 
-def _group_norm(t: Translation, node: Node) -> Expr:
+def _group_norm(t: Translation, node: OnnxNode) -> Expr:
     """Instance normalization of groups of channels, then scale and bias per channel."""
     x, groups = node.first, node.integer("num_groups", 1)
     batch, channels, *rest = x.shape
@@ -170,7 +170,7 @@ def _group_norm(t: Translation, node: Node) -> Expr:
     return t.b.add(t.b.multiply(back, factors[0]), factors[1])
 
 
-def _softmax(t: Translation, node: Node) -> Expr:
+def _softmax(t: Translation, node: OnnxNode) -> Expr:
     function = t.b.softmax if node.op == "Softmax" else t.b.log_softmax
     is_alone = node.version >= 13
     return along(t, function, node.first, node.axis("axis", -1 if is_alone else 1), is_alone=is_alone)
@@ -185,7 +185,7 @@ def along(t: Translation, function: Callable[[Expr, int], Expr], x: Expr, axis: 
     return t.b.reshape(function(flat, 1), shape)
 
 
-def _hardmax(t: Translation, node: Node) -> Expr:
+def _hardmax(t: Translation, node: OnnxNode) -> Expr:
     x, shape = node.first, node.first.shape
     axis = node.axis("axis", -1 if node.version >= 13 else 1)
     if node.version < 13:
@@ -201,7 +201,7 @@ def _hardmax(t: Translation, node: Node) -> Expr:
     return t.b.reshape(t.b.one_hot(t.b.argmax(x, axis), extent, values, axis=axis), shape)
 
 
-def _lp_norm(t: Translation, node: Node) -> Expr:
+def _lp_norm(t: Translation, node: OnnxNode) -> Expr:
     x, axis = node.first, node.axis("axis", -1)
     reduce = t.b.reduce_l1 if node.integer("p", 2) == 1 else t.b.reduce_l2
     norm = reduce(x, axis, keepdims=True)

@@ -18,7 +18,7 @@ from tirlite.graph.expr import Expr
 from tirlite.graph.extents import is_equal, product
 from tirlite.graph.onnx.computed import elements_of, extent_of, numbers, scalar, sizes_of
 from tirlite.graph.onnx.importers.convolution import window_of
-from tirlite.graph.onnx.node import Node, Unsupported, axis_of
+from tirlite.graph.onnx.node import OnnxNode, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import Reshape
 from tirlite.graph.operators.convolution import ConvTranspose
@@ -38,7 +38,7 @@ class _Side(NamedTuple):
     pad: int
 
 
-def deformed_conv(t: Translation, node: Node) -> Expr:
+def deformed_conv(t: Translation, node: OnnxNode) -> Expr:
     """Samples the operand bilinearly at the window's places plus their offsets, and multiplies with the weights."""
     x, weights, offsets = node.x(0), node.x(1), node.x(2)
     if node.rank != 4:
@@ -114,7 +114,7 @@ def _between(t: Translation, x: Expr, at: Sequence[Expr], sides: Sequence[_Side]
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 
-def _grid_sample(t: Translation, node: Node) -> Expr:
+def _grid_sample(t: Translation, node: OnnxNode) -> Expr:
     mode = node.text("mode", "linear")
     mode, padding = _MODES.get(mode, mode), node.text("padding_mode", "zeros")
     if node.first.tensor.rank != node.x(1).tensor.rank:
@@ -122,7 +122,7 @@ def _grid_sample(t: Translation, node: Node) -> Expr:
     return t.b.grid_sample(node.first, node.x(1), mode=mode, padding=padding, align_corners=node.flag("align_corners"))
 
 
-def _affine_grid(t: Translation, node: Node) -> Expr:
+def _affine_grid(t: Translation, node: OnnxNode) -> Expr:
     """The sampling coordinates of each result element, last axis first: products of `theta` and the coordinates."""
     theta, (batch, _, *wanted) = node.first, elements_of(t, node.x(1))
     extents = [extent_of(t, each) for each in wanted]
@@ -148,7 +148,7 @@ def _coordinates(t: Translation, extent: Size, dtype: DType, *, aligned: bool) -
     return t.b.subtract(t.b.divide(along, t.b.cast(count, dtype)), 1.0)
 
 
-def _roi_align(t: Translation, node: Node) -> Expr:
+def _roi_align(t: Translation, node: OnnxNode) -> Expr:
     default = "half_pixel" if node.version >= 16 else "output_half_pixel"
     bins = node.integer("output_height", 1), node.integer("output_width", 1)
     regions = t.b.cast(node.x(1), node.dtype) if node.x(1).dtype != node.dtype else node.x(1)
@@ -164,7 +164,7 @@ def _roi_align(t: Translation, node: Node) -> Expr:
     )
 
 
-def _max_unpool(t: Translation, node: Node) -> Expr:
+def _max_unpool(t: Translation, node: OnnxNode) -> Expr:
     """Scatters the elements into zeros, by indices into the whole result."""
     x, window, axes = node.first, window_of(node), node.rank - 2
     strides, pads = node.integers("strides") or (1,) * axes, node.integers("pads") or (0,) * (2 * axes)
@@ -183,7 +183,7 @@ def _max_unpool(t: Translation, node: Node) -> Expr:
     return t.b.pad(made, (0,) * node.rank, after)
 
 
-def _col2im(t: Translation, node: Node) -> Expr:
+def _col2im(t: Translation, node: OnnxNode) -> Expr:
     """A transposed convolution with one input channel per tap of the window, whose weight is 1 at that tap."""
     image, window = node.known(1), node.known(2)
     axes = len(image)
@@ -204,7 +204,7 @@ def _col2im(t: Translation, node: Node) -> Expr:
     return t.b.call("conv_transpose", spread, weight, attrs=ConvTranspose(strides, pads, dilations, channels, extra))
 
 
-def _tensor_scatter(t: Translation, node: Node) -> Expr:
+def _tensor_scatter(t: Translation, node: OnnxNode) -> Expr:
     """Writes the updates along an axis, from an index on that is given per batch item."""
     x, updates, axis = node.x(0), node.x(1), node.axis("axis", -2)
     length = updates.shape[axis]
@@ -245,7 +245,7 @@ def _scaled(extent: Size, scale: Fraction) -> Size:
     return extent * scale.numerator // scale.denominator
 
 
-def _resize(t: Translation, node: Node) -> Expr:
+def _resize(t: Translation, node: OnnxNode) -> Expr:
     x, rank = node.first, node.rank
     mode = node.text("mode", "nearest")
     if node.version < 11 or node.op == "Upsample":
@@ -271,7 +271,7 @@ def _resize(t: Translation, node: Node) -> Expr:
     return _resized(t, x, extents, ratios, mode, how, rounding, node)
 
 
-def _aspect(node: Node, before: Sequence[Size], wanted: Sequence[Size]) -> list[tuple[Size, float | None]]:
+def _aspect(node: OnnxNode, before: Sequence[Size], wanted: Sequence[Size]) -> list[tuple[Size, float | None]]:
     """The extents and scales of a resize, adjusted if `keep_aspect_ratio_policy` says so."""
     policy = node.text("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
@@ -292,7 +292,7 @@ def _resized(
     mode: str,
     coordinates: str,
     rounding: str,
-    node: Node,
+    node: OnnxNode,
 ) -> Expr:
     antialias = node.flag("antialias") and mode != "nearest"
     # Cubic resizes of known extents become matrix products, which are faster.

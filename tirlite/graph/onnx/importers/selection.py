@@ -13,7 +13,7 @@ from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import elements_of, extent_of, numbers, scalar
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.narrow import DTYPES, NUMBERS
-from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.node import OnnxNode, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import Reshape
 from tirlite.graph.operators.arrangement import Slice
@@ -22,7 +22,7 @@ from tirlite.ir import bool_, f32, i32, i64
 from tirlite.sizes import Proof, Size, ceildiv, minimum, prove_eq
 
 
-def _nonzero(t: Translation, node: Node) -> Expr:
+def _nonzero(t: Translation, node: OnnxNode) -> Expr:
     x = node.first
     return _places(t, t.b.reshape(x, (1,)) if not x.tensor.rank else x)
 
@@ -46,7 +46,7 @@ def _chosen(t: Translation, flags: Expr) -> Expr:
     return t.b.reshape(places, places.shape[1:])
 
 
-def _compress(t: Translation, node: Node) -> Expr:
+def _compress(t: Translation, node: OnnxNode) -> Expr:
     chosen = _chosen(t, node.x(1))
     if isinstance(chosen, Call):  # errors about indices out of range shall name the condition
         chosen = chosen.replaced(name=node.proto.input[1])
@@ -55,14 +55,14 @@ def _compress(t: Translation, node: Node) -> Expr:
     return t.b.gather(node.first, chosen, node.axis())
 
 
-def _topk(t: Translation, node: Node) -> list[Expr]:
+def _topk(t: Translation, node: OnnxNode) -> list[Expr]:
     axis = node.axis("axis", -1)
     extent = node.first.shape[axis]
     count = t.extent(node.x(1), extent, "count") if node.version >= 10 else node.integer("k")
     return list(t.b.topk(node.first, count, axis, largest=node.flag("largest", 1)))
 
 
-def _unique(t: Translation, node: Node) -> list[Expr]:
+def _unique(t: Translation, node: OnnxNode) -> list[Expr]:
     """Sorts the rows, and selects those that differ from the row before."""
     x, axis = node.first, node.axis() if "axis" in node.attributes else None
     total = product(x.shape)
@@ -91,7 +91,7 @@ def _unique(t: Translation, node: Node) -> list[Expr]:
     return [values, first, inverse, counts]
 
 
-def _non_max_suppression(t: Translation, node: Node) -> Expr:
+def _non_max_suppression(t: Translation, node: OnnxNode) -> Expr:
     boxes, scores = node.x(0), node.x(1)
     batches, classes, number = scores.shape
     most = _single(t, node, 2, np.int64(0))
@@ -117,7 +117,7 @@ def backwards(t: Translation, x: Expr) -> Expr:
     return t.b.gather(x, t.b.range(last, t.b.constant(np.int64(-1)), x.shape[0]), 0)
 
 
-def _single(t: Translation, node: Node, number: int, default: np.generic) -> Expr:
+def _single(t: Translation, node: OnnxNode, number: int, default: np.generic) -> Expr:
     given = node.maybe(number)
     if given is None:
         return t.b.constant(default)
@@ -225,7 +225,7 @@ SELECTION: Mapping[str, Importer] = {
 }
 
 
-def check_indices(t: Translation, node: Node) -> None:
+def check_indices(t: Translation, node: OnnxNode) -> None:
     """Raises Unsupported if a constant index is out of the first operand's range, in a node that is sure to run."""
     if not t.is_sure or not isinstance(node.x(1), Constant):
         return
@@ -245,13 +245,13 @@ def _check_along(axis: int, extent: Size, indices: Array, name: str) -> None:
             raise Unsupported(f"index {index} in input `{name}` lies outside of axis {axis}, of {extent} elements")
 
 
-def _scatter_elements(t: Translation, node: Node) -> Expr:
+def _scatter_elements(t: Translation, node: OnnxNode) -> Expr:
     check_indices(t, node)
     how = node.text("reduction", "none")
     return t.b.scatter_elements(node.x(0), node.x(1), node.x(2), node.axis("axis", 0), reduction=how)
 
 
-def _one_hot(t: Translation, node: Node) -> Expr:
+def _one_hot(t: Translation, node: OnnxNode) -> Expr:
     (depth,) = elements_of(t, t.fold(t.b.cast(node.x(1), i64)), 1)
     indices = node.first
     if indices.dtype not in (i32, i64):
@@ -259,7 +259,7 @@ def _one_hot(t: Translation, node: Node) -> Expr:
     return t.b.one_hot(indices, extent_of(t, depth), node.x(2), axis=node.axis("axis", -1, rank=node.rank + 1))
 
 
-def _reverse_sequence(t: Translation, node: Node) -> Expr:
+def _reverse_sequence(t: Translation, node: OnnxNode) -> Expr:
     """Reverses the first elements of each sequence of a batch, as many as its length."""
     x, lengths = node.first, t.b.cast(node.x(1), i64)
     time, batch = node.axis("time_axis", 0), node.axis("batch_axis", 1)
@@ -282,7 +282,7 @@ def _above_diagonal(t: Translation, rows: Size, columns: Size) -> Expr:
     return t.b.subtract(t.b.range(zero, one, columns), row)
 
 
-def _trilu(t: Translation, node: Node) -> Expr:
+def _trilu(t: Translation, node: OnnxNode) -> Expr:
     *_, rows, columns = node.first.shape
     (shift,) = elements_of(t, node.x(1), 1) if node.has(1) else (0,)
     distance = _above_diagonal(t, rows, columns)
@@ -292,7 +292,7 @@ def _trilu(t: Translation, node: Node) -> Expr:
     return t.b.where(inside, node.first, false)
 
 
-def _eye_like(t: Translation, node: Node) -> Expr:
+def _eye_like(t: Translation, node: OnnxNode) -> Expr:
     from_here = node.first
     rows, columns = from_here.shape
     distance = _above_diagonal(t, rows, columns)

@@ -14,7 +14,7 @@ from tirlite.graph.onnx.computed import elements_of, extent_of, numbers, scalar,
 from tirlite.graph.onnx.contents import boxed, contents, of_sizes
 from tirlite.graph.onnx.importers.selection import BEYOND, reshaped, sliced, sliced_by_axis
 from tirlite.graph.onnx.narrow import NarrowValue
-from tirlite.graph.onnx.node import Node, Unsupported, axis_of
+from tirlite.graph.onnx.node import OnnxNode, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import Reshape
 from tirlite.graph.operators.arrangement import Slice
@@ -23,7 +23,7 @@ from tirlite.ir import f64, i64
 from tirlite.sizes import Proof, Size, as_size, ceildiv, is_at_most, maximum, prove_eq, prove_le
 
 
-def _shape(t: Translation, node: Node) -> Expr:
+def _shape(t: Translation, node: OnnxNode) -> Expr:
     shape = node.first.shape
     rank = len(shape)
     start, end = (_bounded(node.integer(name, default), rank) for name, default in (("start", 0), ("end", rank)))
@@ -34,11 +34,11 @@ def _bounded(place: int, rank: int) -> int:
     return max(0, min(rank, place + rank if place < 0 else place))
 
 
-def _size(t: Translation, node: Node) -> Expr:
+def _size(t: Translation, node: OnnxNode) -> Expr:
     return of_sizes(boxed(product(node.first.shape), ()), i64, node.first)
 
 
-def _reshape(t: Translation, node: Node) -> Expr:
+def _reshape(t: Translation, node: OnnxNode) -> Expr:
     x, copies = node.first, not node.flag("allowzero")
     given = [t.found(each) or each if isinstance(each, Expr) else each for each in elements_of(t, node.x(1))]
     wanted = [each for each in given if not isinstance(each, Expr)]
@@ -55,19 +55,19 @@ def _reshape(t: Translation, node: Node) -> Expr:
     return t.b.reshape(x, wanted)
 
 
-def _flatten(t: Translation, node: Node) -> Expr:
+def _flatten(t: Translation, node: OnnxNode) -> Expr:
     axis = node.integer("axis", 1)
     return t.b.flatten(node.first, axis + node.rank if axis < 0 else axis)
 
 
-def _axes(node: Node, number: int = 1) -> tuple[int, ...] | None:
+def _axes(node: OnnxNode, number: int = 1) -> tuple[int, ...] | None:
     """The axes: an operand from opset 13 on, an attribute before."""
     if node.has(number):
         return node.known(number)
     return node.integers("axes")
 
 
-def _squeeze(t: Translation, node: Node) -> Expr:
+def _squeeze(t: Translation, node: OnnxNode) -> Expr:
     axes = _axes(node)
     if axes is not None:
         axes = tuple(axis_of(axis, node.rank) for axis in axes)
@@ -75,7 +75,7 @@ def _squeeze(t: Translation, node: Node) -> Expr:
     return t.b.squeeze(node.first, axes)
 
 
-def _unsqueeze(t: Translation, node: Node) -> Expr:
+def _unsqueeze(t: Translation, node: OnnxNode) -> Expr:
     axes = _axes(node)
     if axes is None:
         raise Unsupported("its axes are left out")
@@ -86,11 +86,11 @@ def _unsqueeze(t: Translation, node: Node) -> Expr:
     return t.b.unsqueeze(node.first, places)
 
 
-def _transpose(t: Translation, node: Node) -> Expr:
+def _transpose(t: Translation, node: OnnxNode) -> Expr:
     return t.b.transpose(node.first, node.integers("perm"))
 
 
-def _expand(t: Translation, node: Node) -> Expr:
+def _expand(t: Translation, node: OnnxNode) -> Expr:
     """Broadcasts in both directions: an extent of 1 on either side becomes the other one's."""
     x, wanted = node.first, elements_of(t, node.x(1))
     rank = max(len(wanted), node.rank)
@@ -112,7 +112,7 @@ def _expand(t: Translation, node: Node) -> Expr:
     return t.b.broadcast_to(x, shape)
 
 
-def _tile(t: Translation, node: Node) -> Expr:
+def _tile(t: Translation, node: OnnxNode) -> Expr:
     x, repeats = node.first, sizes_of(t, node, 1, node.rank)
     if all(isinstance(each, int) for each in repeats):
         return t.b.tile(x, repeats)
@@ -122,14 +122,14 @@ def _tile(t: Translation, node: Node) -> Expr:
     return t.b.reshape(repeated, [count * extent for count, extent in pairs])
 
 
-def _concat(t: Translation, node: Node) -> Expr:
+def _concat(t: Translation, node: OnnxNode) -> Expr:
     parts = node.all()
     axis = node.axis("axis", 1)
     some = [each for each in parts if prove_eq(each.shape[axis], 0) is not Proof.YES]
     return t.b.concat(some or parts[:1], axis)
 
 
-def _split(t: Translation, node: Node) -> Sequence[Expr]:
+def _split(t: Translation, node: OnnxNode) -> Sequence[Expr]:
     axis = node.axis("axis", 0)
     extent = node.first.shape[axis]
     if node.has(1):
@@ -156,7 +156,7 @@ def _split_by(t: Translation, x: Expr, parts: list[Size | Expr], axis: int) -> S
     return t.b.split(x, sizes, axis)
 
 
-def _slice(t: Translation, node: Node) -> Expr:
+def _slice(t: Translation, node: OnnxNode) -> Expr:
     rank = node.rank
     if node.version < 10:
         starts, stops, given_axes = (node.integers(name) for name in ("starts", "ends", "axes"))
@@ -221,7 +221,7 @@ def _stop(stop: Size, step: int) -> Size | None:
     return 0 if stop < 0 < step else None
 
 
-def _pad(t: Translation, node: Node) -> Expr:
+def _pad(t: Translation, node: OnnxNode) -> Expr:
     x, rank = node.first, node.rank
     given: Sequence[Size | Expr] | None = node.integers("pads") if node.version < 11 else elements_of(t, node.x(1))
     if given is None:
@@ -305,14 +305,14 @@ def _cut(t: Translation, x: Expr, axis: int, widths: Sequence[Size | Expr]) -> t
     return sliced(t, x, axis, start, stop, 1), left
 
 
-def _fill(t: Translation, node: Node) -> float | Expr:
+def _fill(t: Translation, node: OnnxNode) -> float | Expr:
     if not node.has(2) or isinstance(node.x(2), Constant):
         found = node.maybe_array(2)
         return 0 if found is None or not found.size else found.reshape(-1)[0].item()
     return t.b.reshape(node.x(2), ())
 
 
-def _depth_to_space(t: Translation, node: Node) -> Expr:
+def _depth_to_space(t: Translation, node: OnnxNode) -> Expr:
     n, c, h, w = node.first.shape
     b = node.integer("blocksize")
     rest = c // (b * b)
@@ -323,7 +323,7 @@ def _depth_to_space(t: Translation, node: Node) -> Expr:
     return t.b.reshape(t.b.transpose(t.b.reshape(node.first, shape), order), (n, rest, h * b, w * b))
 
 
-def _space_to_depth(t: Translation, node: Node) -> Expr:
+def _space_to_depth(t: Translation, node: OnnxNode) -> Expr:
     n, c, h, w = node.first.shape
     b = node.integer("blocksize")
     apart = t.b.reshape(node.first, (n, c, h // b, b, w // b, b))
@@ -331,7 +331,7 @@ def _space_to_depth(t: Translation, node: Node) -> Expr:
     return t.b.reshape(t.b.transpose(apart, order), (n, c * b * b, h // b, w // b))
 
 
-def _constant(t: Translation, node: Node) -> Expr | NarrowValue:
+def _constant(t: Translation, node: OnnxNode) -> Expr | NarrowValue:
     kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
     for name, kind in kinds.items():
         if name in node.attributes:
@@ -342,20 +342,20 @@ def _constant(t: Translation, node: Node) -> Expr | NarrowValue:
     return found
 
 
-def _constant_of_shape(t: Translation, node: Node) -> Expr:
+def _constant_of_shape(t: Translation, node: OnnxNode) -> Expr:
     found = node.attributes.get("value")
     value = found if isinstance(found, Constant) else t.b.constant(np.zeros(1, np.float32))
     return t.b.broadcast_to(t.b.reshape(value, ()), sizes_of(t, node, 0))
 
 
-def _range(t: Translation, node: Node) -> Expr:
+def _range(t: Translation, node: OnnxNode) -> Expr:
     count = _known_count(t, node)
     if count is None:
         count = _found_count(t, *(t.fold(t.b.reshape(node.x(number), ())) for number in range(3)))
     return t.b.range(t.b.reshape(node.x(0), ()), t.b.reshape(node.x(2), ()), count)
 
 
-def _known_count(t: Translation, node: Node) -> Size | None:
+def _known_count(t: Translation, node: OnnxNode) -> Size | None:
     """The number of elements of a range if it follows from constants and shapes, else None."""
     if isinstance(node.x(2), Constant) and not node.array(2).any():
         raise Unsupported("its step is 0")
@@ -393,7 +393,7 @@ def _count(t: Translation, start: Expr, limit: Expr, step: Expr) -> Expr:
     return t.b.where(t.b.equal(step, 0), -1, t.b.maximum(found, 0))
 
 
-def _count_of_floats(t: Translation, node: Node) -> Size | None:
+def _count_of_floats(t: Translation, node: OnnxNode) -> Size | None:
     """The number of elements of a range of floats, if its ends are sizes and its step is a constant; else None."""
     whole: list[Size] = []
     for number in range(2):

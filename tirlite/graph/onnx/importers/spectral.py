@@ -10,7 +10,7 @@ from tirlite.graph.expr import Expr
 from tirlite.graph.extents import is_equal
 from tirlite.graph.onnx.computed import numbers, scalar
 from tirlite.graph.onnx.narrow import DTYPES
-from tirlite.graph.onnx.node import Node, Unsupported, axis_of
+from tirlite.graph.onnx.node import OnnxNode, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import f64
 from tirlite.sizes import Size, maximum
@@ -19,7 +19,7 @@ from tirlite.sizes import Size, maximum
 _LONGEST = 2048
 
 
-def _dft(t: Translation, node: Node) -> Expr:
+def _dft(t: Translation, node: OnnxNode) -> Expr:
     x, rank = node.first, node.rank
     if node.version < 20:
         axis = axis_of(node.integer("axis", 1), rank)
@@ -43,7 +43,7 @@ def _fitted(t: Translation, x: Expr, axis: int, length: Size) -> Expr:
     return t.b.slice(filled, [0], [length], [axis])
 
 
-def _transformed(t: Translation, x: Expr, axis: int, node: Node, *, one_sided: bool) -> Expr:
+def _transformed(t: Translation, x: Expr, axis: int, node: OnnxNode, *, one_sided: bool) -> Expr:
     """The DFT along an axis; the last axis has the real, and optionally the imaginary part."""
     length, parts = x.shape[axis], x.shape[-1]
     if one_sided and parts == 2:
@@ -108,7 +108,7 @@ def _joined(t: Translation, parts: Sequence[Expr], axis: int, like: Expr) -> Exp
     return t.b.transpose(made, [order.index(place) for place in range(rank)])
 
 
-def _stft(t: Translation, node: Node) -> Expr:
+def _stft(t: Translation, node: OnnxNode) -> Expr:
     """The DFTs of the frames of a signal, each multiplied by the window."""
     signal, step = node.first, node.known(1)[0]
     if node.rank == 2:
@@ -126,7 +126,7 @@ def _stft(t: Translation, node: Node) -> Expr:
     return _transformed(t, seen, 2, node, one_sided=node.flag("onesided", 1))
 
 
-def _mel_weights(t: Translation, node: Node) -> Expr:
+def _mel_weights(t: Translation, node: OnnxNode) -> Expr:
     """Triangular filters over the frequencies of a DFT, with corners at equal distances on the mel scale."""
     bins, length, rate = (int(node.array(number).reshape(-1)[0]) for number in range(3))
     ends = [2595 * np.log10(1 + float(node.array(number).reshape(-1)[0]) / 700) for number in (3, 4)]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tirlite.graph.expr import Constant, Expr
-from tirlite.graph.onnx.node import Node, Unsupported, wide
+from tirlite.graph.onnx.node import OnnxNode, Unsupported, wide
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.types import Array
 from tirlite.ir import DType, f32, f64, i64
@@ -66,7 +66,7 @@ class Scores:
         return total if self.told is None or everywhere else t.b.where(self.told, total, self.values)
 
 
-def _regressor(t: Translation, node: Node) -> Expr:
+def _regressor(t: Translation, node: OnnxNode) -> Expr:
     count = node.integer("n_targets", 1)
     forest = _named_forest(node, "target", count)
     scores = _scores(t, node.first, forest, node.text("aggregate_function", "SUM"))
@@ -74,7 +74,7 @@ def _regressor(t: Translation, node: Node) -> Expr:
     return t.b.cast(transformed(t, total, node.text("post_transform", "NONE")), f32)
 
 
-def _classifier(t: Translation, node: Node) -> list[Expr]:
+def _classifier(t: Translation, node: OnnxNode) -> list[Expr]:
     if "classlabels_strings" in node.attributes:
         raise Unsupported("its labels are texts")
     labels = np.array(node.integers("classlabels_int64s") or (), np.int64)
@@ -94,7 +94,7 @@ def _classifier(t: Translation, node: Node) -> list[Expr]:
     return [best, t.b.cast(transformed(t, total, node.text("post_transform", "NONE")), f32)]
 
 
-def _binary(t: Translation, node: Node, forest: Forest, score: Expr, labels: Array, base: Array) -> list[Expr]:
+def _binary(t: Translation, node: OnnxNode, forest: Forest, score: Expr, labels: Array, base: Array) -> list[Expr]:
     """Two classes with weights for one: shares p and 1 - p, or if a weight is negative, a score and its negative."""
     if len(base):
         score = t.b.add(score, t.b.constant(base.astype(score.dtype.numpy)))
@@ -116,7 +116,7 @@ def _binary(t: Translation, node: Node, forest: Forest, score: Expr, labels: Arr
     return [best, t.b.cast(t.b.concat(parts, 1), f32)]
 
 
-def _ensemble(t: Translation, node: Node) -> Expr:
+def _ensemble(t: Translation, node: OnnxNode) -> Expr:
     forest = _numbered_forest(node)
     aggregate = _AGGREGATES[node.integer("aggregate_function", 1)]
     scores = _scores(t, node.first, forest, aggregate).values
@@ -185,7 +185,7 @@ def transformed(t: Translation, scores: Expr, transform: str) -> Expr:
     raise Unsupported(f"its results are transformed by {transform}")
 
 
-def _named_forest(node: Node, what: str, targets: int) -> Forest:
+def _named_forest(node: OnnxNode, what: str, targets: int) -> Forest:
     """The trees of the older operators, whose nodes, leaves included, are identified by tree and node number."""
     trees, numbers = node.integers("nodes_treeids") or (), node.integers("nodes_nodeids") or ()
     places = {pair: place for place, pair in enumerate(zip(trees, numbers, strict=True))}
@@ -213,7 +213,7 @@ def _named_forest(node: Node, what: str, targets: int) -> Forest:
     return Forest(roots, modes, features, splits, on_true, on_false, missing, weights, counts)
 
 
-def _numbers(node: Node, name: str) -> Array:
+def _numbers(node: OnnxNode, name: str) -> Array:
     """An attribute of floats, or of a tensor under the name with `_as_tensor`."""
     found = node.attributes.get(f"{name}_as_tensor")
     if isinstance(found, Constant):
@@ -221,7 +221,7 @@ def _numbers(node: Node, name: str) -> Array:
     return np.array(node.numbers(name) or (), np.float32)
 
 
-def _numbered_forest(node: Node) -> Forest:
+def _numbered_forest(node: OnnxNode) -> Forest:
     """The trees of TreeEnsemble, with leaves numbered after all nodes, and set tests expanded to a node per member."""
     modes = _tensor(node, "nodes_modes").astype(np.int64)
     count, targets = len(modes), node.integer("n_targets", 1)
@@ -252,7 +252,7 @@ def _numbered_forest(node: Node) -> Forest:
     return _without_sets(made, _tensor(node, "membership_values") if (modes == _MEMBER).any() else np.zeros(0))
 
 
-def _tensor(node: Node, name: str) -> Array:
+def _tensor(node: OnnxNode, name: str) -> Array:
     found = node.attributes.get(name)
     if not isinstance(found, Constant):
         raise Unsupported(f"attribute `{name}` is not a tensor")
