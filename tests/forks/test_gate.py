@@ -16,8 +16,8 @@ import pytest
 from forks.trial import Trial, ended, passes
 
 import tirlite as tl
+from tirlite.collection import collection_paused
 from tirlite.gate import GATE
-from tirlite.plan.collection import collection_paused
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 PATIENCE = 20

@@ -12,10 +12,10 @@ from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tirlite.collection import collection_paused
 from tirlite.diag import CallValueError, Message
 from tirlite.driver.front import Front
 from tirlite.gate import GATE
-from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property, replace
 from tirlite.rewrite.forms import Form, FormLimits
 from tirlite.show.environment import cache_folder, lines_are_wanted

@@ -10,6 +10,7 @@ from time import perf_counter
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
 
+from tirlite.collection import collection_paused
 from tirlite.diag import CallTypeError, Message, boundary, public
 from tirlite.diag.error import an
 from tirlite.driver.front import Front, KnownFront
@@ -17,7 +18,6 @@ from tirlite.driver.kernel import Kernel
 from tirlite.gate import GATE
 from tirlite.ir import AttrKey, AttrStmt, Permission, PrimFunc, SeqStmt
 from tirlite.plan.cache import PlanCache
-from tirlite.plan.collection import collection_paused
 from tirlite.record import record
 from tirlite.rewrite.options import Options, OptionType
 from tirlite.show import shown

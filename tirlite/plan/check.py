@@ -13,8 +13,8 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain as chained, pairwise
 from operator import itemgetter
 
+from tirlite.collection import collection_paused
 from tirlite.plan.arguments import demand
-from tirlite.plan.collection import collection_paused
 from tirlite.plan.layout import Layout, PlannedPool
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Pool, Request

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TextIO, TypeAlias, datacla
 from weakref import ref
 
 from tirlite.analysis.facts import Facts
+from tirlite.collection import collection_paused
 from tirlite.diag import CallTypeError, Message, public
 from tirlite.diag.error import an, demand_kind
 from tirlite.gate import GATE
 from tirlite.ir import PrimFunc, validate
 from tirlite.ir.demand import of_prim_func, pass_call
-from tirlite.plan.collection import collection_paused
 from tirlite.record import Record, dashed, record
 from tirlite.rewrite.forms import Form, FormLimits
 

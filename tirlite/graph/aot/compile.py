@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, Unpack
 
+from tirlite.collection import collection_paused
 from tirlite.diag import CallValueError, CapacityError, Message, boundary
 from tirlite.driver import Kernel
 from tirlite.graph.aot.compiled_graph import CompiledGraph
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.known.lowered import LoweredFront, keep_lowered, known_lowered, lowered_key
-from tirlite.plan.collection import collection_paused
 from tirlite.plan.order import samples
 from tirlite.plan.strategy import strategy_called
 from tirlite.record import cached_property, record, replace

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from tirlite.collection import collection_paused
 from tirlite.diag import public
 from tirlite.graph.known.import_options import ImportOptions
-from tirlite.plan.collection import collection_paused
 
 if TYPE_CHECKING:
     import numpy.typing as npt

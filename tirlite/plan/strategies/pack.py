@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import le
 
+from tirlite.collection import collection_paused
 from tirlite.plan.blocks import Block, block_of, sections_of, top_of
 from tirlite.plan.bound import open_bound, peak
-from tirlite.plan.collection import collection_paused
 from tirlite.plan.draft import Draft
 from tirlite.plan.in_place import Group, Handover, among, chosen, grouped, handovers
 from tirlite.plan.layout import PlannedPool, total_of

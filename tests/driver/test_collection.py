@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import gc
-from tirlite.plan.collection import collection_paused
+from tirlite.collection import collection_paused
 
 {before}
 with collection_paused():
