@@ -208,7 +208,7 @@ def _lp_norm(t: Translation, node: OnnxNode) -> Expr:
     return t.b.divide(x, t.b.where(t.b.equal(norm, 0.0), 1.0, norm))
 
 
-def _mean_variance_norm(t: Translation, node: Node) -> Expr:
+def _mean_variance_norm(t: Translation, node: OnnxNode) -> Expr:
     """The variance is the mean of squared distances: the standard's difference of means may be below 0 by rounding."""
     x = node.first
     axes = [axis_of(axis, node.rank) for axis in node.integers("axes") or (0, 2, 3)]
