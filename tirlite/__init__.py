@@ -20,7 +20,7 @@ _PUBLIC = {
         " dim dims if_then_else inline let out parallel parse ramp reduce select static thread truncdiv truncmod unroll"
         " unchecked vectorized view"
         " abs acos asin atan atan2 ceil cos cosh erf exp exp2 expm1 floor fma isnan log log10 log1p log2 pow round"
-        " rsqrt sigmoid sin sinh sqrt tan tanh trunc"
+        " reciprocal rsqrt sigmoid sin sinh sqrt tan tanh trunc"
     ),
     "tirlite.graph": "from_onnx",
     "tirlite.ir": "PrimFunc bf16 bool_ f16 f32 f64 i8 i16 i32 i64 structural_equal u8 u16 u32 u64",

@@ -54,7 +54,8 @@ __all__ = [
     "broadcast", "buffer", "call", "call_extern", "ceil", "checked", "compile", "cos", "cosh", "dim", "dims",
     "erf", "exp", "exp2", "expm1", "f16", "f32", "f64", "floor", "fma", "from_onnx", "graph", "i16", "i32", "i64",
     "i8", "if_then_else", "inline", "ir", "isnan", "kernel", "let", "log", "log10", "log1p", "log2", "out",
-    "parallel", "parse", "passes", "plan", "pow", "ramp", "reduce", "round", "rsqrt", "schedule", "schedules", "select",
+    "parallel", "parse", "passes", "plan", "pow", "ramp", "reciprocal", "reduce", "round", "rsqrt", "schedule",
+    "schedules", "select",
     "set_num_threads", "sigmoid", "sin", "sinh",
     "solver", "sqrt", "static", "structural_equal", "tan", "tanh", "thread", "trunc", "truncdiv",
     "truncmod", "u16", "u32", "u64", "u8", "unchecked", "unroll", "vectorized", "view",
@@ -290,6 +291,9 @@ def abs(x: Number) -> _Number:
 
 def sqrt(x: Number) -> _Number:
     """The square root, correctly rounded."""
+
+def reciprocal(x: Number, *, fast: bool = False) -> _Number:
+    """1 / x."""
 
 def rsqrt(x: Number, *, fast: bool = False) -> _Number:
     """1 / sqrt(x)."""

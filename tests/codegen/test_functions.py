@@ -24,6 +24,7 @@ NUMPY = {
     Op.TRUNC: np.trunc,
     Op.ERF: np.vectorize(math.erf),
     Op.RSQRT: lambda x: 1 / np.sqrt(x),
+    Op.RECIPROCAL: np.reciprocal,
     Op.SIGMOID: lambda x: 1 / (1 + np.exp(-x)),
     Op.FMA: lambda x, y, z: x * y + z,
     Op.ISNAN: np.isnan,

@@ -45,6 +45,7 @@ EXACT: dict[Op, Callable] = {
     Op.ERF: mpmath.erf,
     Op.POW: mpmath.power,
     Op.RSQRT: lambda x: 1 / mpmath.sqrt(x),
+    Op.RECIPROCAL: lambda x: 1 / x,
 }
 EXACT |= {op: EXACT[op.exact] for op in Op if op.is_fast}
 COUNT = 300 if IS_THOROUGH else 100
@@ -99,6 +100,8 @@ def test_the_error_is_at_most_one_ulp_and_four_of_fast_variants(op: Op, dtype: D
         usable = np.all([np.isfinite(array) for array in arrays], axis=0)
         if op.exact in (Op.LOG, Op.LOG2, Op.LOG10, Op.RSQRT, Op.POW):
             usable &= arrays[0] > 0
+        if op.exact is Op.RECIPROCAL:
+            usable &= arrays[0] != 0
         arrays = [array[usable] for array in arrays]
         got = apply_formula(formula, dtype)(*arrays)
     worst, where = mpmath.mpf(0), None
@@ -132,6 +135,7 @@ REFERENCE: dict[Op, Callable] = {
     Op.POW: np.power,
     Op.ERF: np.vectorize(math.erf, otypes=[np.float64]),
     Op.RSQRT: lambda x: 1 / np.sqrt(x),
+    Op.RECIPROCAL: np.reciprocal,
     Op.SIGMOID: lambda x: np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x))),
 }
 

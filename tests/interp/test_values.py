@@ -263,6 +263,7 @@ def test_square_root_is_correctly_rounded() -> None:
     [
         (Op.ABS, -2.5, 2.5),
         (Op.RSQRT, 4.0, 0.5),
+        (Op.RECIPROCAL, 4.0, 0.25),
         (Op.EXP, 1.0, math.e),
         (Op.EXP2, 3.0, 8.0),
         (Op.EXPM1, 1e-5, math.expm1(1e-5)),

@@ -44,7 +44,21 @@ _RANGES: dict[Op, tuple[float, float]] = {
     Op.LOG1P: (-0.9, 10.0),
 }
 FUNCTIONS = (
-    *(Op.SQRT, Op.RSQRT, Op.EXP, Op.EXP2, Op.EXPM1, Op.LOG, Op.LOG2, Op.LOG10, Op.LOG1P, Op.POW, Op.SIGMOID, Op.TANH),
+    *(
+        Op.SQRT,
+        Op.RSQRT,
+        Op.RECIPROCAL,
+        Op.EXP,
+        Op.EXP2,
+        Op.EXPM1,
+        Op.LOG,
+        Op.LOG2,
+        Op.LOG10,
+        Op.LOG1P,
+        Op.POW,
+        Op.SIGMOID,
+        Op.TANH,
+    ),
     *(Op.SINH, Op.COSH, Op.SIN, Op.COS, Op.TAN, Op.ASIN, Op.ACOS, Op.ATAN, Op.ATAN2, Op.ERF),
 )
 Floats = npt.NDArray[np.floating[Any]]
@@ -144,6 +158,7 @@ def exact(op: Op) -> Callable[..., mpmath.mpf]:
         Op.LOG1P: mpmath.log1p,
         Op.POW: mpmath.power,
         Op.RSQRT: lambda x: 1 / mpmath.sqrt(x),
+        Op.RECIPROCAL: lambda x: 1 / x,
     }
     return named.get(op.exact) or getattr(mpmath, op.label)
 
@@ -161,6 +176,8 @@ def samples(op: Op, dtype: DType, count: int) -> list[Floats]:
         arrays = [first, first[random.permutation(len(first))]]
     elif op is Op.LOG1P:
         arrays = [np.where(first <= -1, -first, first)]
+    elif op is Op.RECIPROCAL:
+        arrays = [np.where(first == 0, 1, first)]
     elif op in (Op.LOG, Op.LOG2, Op.LOG10, Op.RSQRT, Op.SQRT):
         arrays = [np.where(first == 0, 1, np.abs(first))]
     with np.errstate(over="ignore", under="ignore"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import field
 from fractions import Fraction
 from functools import cache
@@ -117,6 +118,9 @@ class Recorder:
 
     def select(self, dtype: DType, condition: Any, yes: Any, no: Any) -> int:
         return self._step(_chosen, condition, yes, no)
+
+    def select_rare(self, dtype: DType, condition: Any, usual: Any, rare: Callable[[], Any]) -> int:
+        return self.select(dtype, condition, usual, rare())
 
     def convert(self, source: DType, target: DType, item: Any) -> int:
         return self._step(converted(target.numpy), item)

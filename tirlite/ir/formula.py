@@ -1,7 +1,7 @@
 """Formulas: functions of Terms that both the interpreter and code generation evaluate.
 Only the Machine knows what a Term's item is, the text of an instruction or an array. So the interpreter and the
 compiled code run the same operations in the same order, and agree bit for bit. Formulas have no branches, so all lanes
-of a vector take the same path.
+of a vector take the same path; only values for rare lanes may be computed if there are any.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ class Machine(Protocol):
         """`a * b + c` of f32, rounded once."""
 
     def select(self, dtype: DType, condition: object, yes: object, no: object) -> object: ...
+
+    def select_rare(self, dtype: DType, condition: object, usual: object, rare: Callable[[], object]) -> object:
+        """`usual` where the condition holds, else `rare`, which is computed if some lane needs it."""
 
     def convert(self, source: DType, target: DType, item: object) -> object: ...
 
@@ -115,6 +118,11 @@ class Term:
         right = no if isinstance(no, Term) else sample.like(no)
         chosen = self.machine.select(sample.dtype, self.item, left.item, right.item)
         return Term(self.machine, sample.dtype, chosen)
+
+    def unless(self, holds: Term, rare: Callable[[], Term]) -> Term:
+        """This value where a condition holds, elsewhere another one, which few arguments need."""
+        chosen = self.machine.select_rare(self.dtype, holds.item, self.item, lambda: rare().item)
+        return Term(self.machine, self.dtype, chosen)
 
     def to(self, dtype: DType) -> Term:
         """The value converted."""

@@ -273,12 +273,15 @@ class UsePermissions(OnDemand):
     """Turns sums of products into `tl.fma` under `contract`, and functions into fast forms under `approximate`.
 
     Under `approximate`, quotients by loop-invariant numbers in an innermost loop become products with a reciprocal. A
-    product that has a name of its own stays one. Halves stay as they are: they are computed in f32 anyway.
+    product that has a name of its own stays one. Halves stay as they are: they are computed in f32 anyway. Vectors of
+    f32 are multiplied by approximate reciprocals in an innermost loop that does little but divide.
     """
 
     needs: ClassVar = frozenset((AttrKey.ALLOW,))
 
+    target: str = HOST
+
     def rewritten(self, facts: Facts) -> PrimFunc:
         from tirlite.rewrite.use_permissions import rewritten
 
-        return rewritten(facts)
+        return rewritten(facts, self.target)

@@ -114,7 +114,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     )
     looks = () if any(isinstance(each, FindReductions) for each in found) else (FindReductions(),)
     split = () if in_order else (*looks, *blocks, SplitReductions(machine))
-    regroup = (*split, UsePermissions())
+    regroup = (*split, UsePermissions(machine))
     # Storage by shape is planned in the outermost function, which contains the scratch of its callees.
     within = "auto" if options.strategy == "per_shape" else options.strategy
     storage = StorageRewrite.of(options)

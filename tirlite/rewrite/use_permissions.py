@@ -36,6 +36,8 @@ from tirlite.ir.op import Op
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import AttrKey, AttrStmt, For, Let, Permission, Stmt, Store, While
 from tirlite.ir.walk import defined_in, loads_in, statements, statements_of, stored_in, walk
+from tirlite.rewrite.approximate_quotients import with_approximate_quotients
+from tirlite.target.processor import processor_called
 
 # Exponents written as products: up to three factors, with rounding errors of half an ULP each, or one ULP for large
 # mantissas.
@@ -47,14 +49,15 @@ _STEADY = (Var, IntImm, FloatImm, Cast, Load)
 _FEWEST = 8
 
 
-def rewritten(facts: Facts) -> PrimFunc:
-    """The function after using all permissions, see `UsePermissions`."""
+def rewritten(facts: Facts, target: str) -> PrimFunc:
+    """The function after using all permissions, for a processor, see `UsePermissions`."""
     if not any(stmt.key is AttrKey.ALLOW for stmt in statements_of(facts.func.body, AttrStmt)):
         return facts.func
-    return rewrite(facts.func, {AttrStmt: partial(_used, facts.func)})
+    slow = processor_called(target).divides_slowly
+    return rewrite(facts.func, {AttrStmt: partial(_used, facts.func, slow)})
 
 
-def _used(func: PrimFunc, stmt: AttrStmt) -> Stmt:
+def _used(func: PrimFunc, divides_slowly: bool, stmt: AttrStmt) -> Stmt:
     """The body of a grant, after applying what it permits."""
     if stmt.key is not AttrKey.ALLOW:
         return stmt
@@ -66,7 +69,7 @@ def _used(func: PrimFunc, stmt: AttrStmt) -> Stmt:
     if Permission.APPROXIMATE in stmt.value:
         from tirlite.analysis.integers.definitions import Definitions
 
-        rules |= {Call: _approximated, For: partial(_by_reciprocals, Definitions(func).root)}
+        rules |= {Call: _approximated, For: partial(_by_reciprocals, Definitions(func).root, divides_slowly)}
     body = rewrite(stmt.body, rules)
     assert isinstance(body, Stmt)
     return body
@@ -145,11 +148,13 @@ class _Divisor(NamedTuple):
         return Let(self.shift, shift), Let(self.inverse, Div(const(1.0, dtype), Mul(self.value, self.shift)))
 
 
-def _by_reciprocals(root: Callable[[Buffer], Buffer], loop: For) -> Stmt | tuple[Stmt, ...]:
+def _by_reciprocals(root: Callable[[Buffer], Buffer], divides_slowly: bool, loop: For) -> Stmt | tuple[Stmt, ...]:
     """An innermost loop after lets for the reciprocals of its invariant divisors. `root` resolves views."""
     inside = [*statements(loop.body)]
-    is_short = loop.values is not None and len(loop.values) < _FEWEST
-    if is_short or any(isinstance(stmt, For | While) for stmt in inside):
+    if any(isinstance(stmt, For | While) for stmt in inside):
+        return loop
+    loop = with_approximate_quotients(loop) if divides_slowly else loop
+    if loop.values is not None and len(loop.values) < _FEWEST:
         return loop
     stored = {root(stmt.buffer) for stmt in inside if isinstance(stmt, Store)}
     bound = defined_in(loop)

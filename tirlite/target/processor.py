@@ -75,6 +75,11 @@ class Processor:
         return self.family == "x86-64" and self.vector_bits >= 512 and not self.gathers_slowly
 
     @property
+    def divides_slowly(self) -> bool:
+        """Whether dividing a vector takes as long as some twenty multiply-adds of one, as on Intel's with 512 bits."""
+        return self.family == "x86-64" and self.vector_bits >= 512 and not self.gathers_slowly
+
+    @property
     def permutes(self) -> bool:
         """Whether an instruction picks arbitrary lanes from two vectors."""
         return self.family == "x86-64" and self.vector_bits >= 512

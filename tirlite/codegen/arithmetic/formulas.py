@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, constant, register_type, undefined
+from tirlite.codegen.loops.loop_hints import SELDOM
 from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, f64, handle
 from tirlite.ir.formula import Kind, Term
@@ -67,6 +68,16 @@ class TextMachine:
 
     def select(self, dtype: DType, condition: object, yes: object, no: object) -> Value:
         return self.out.select(*_values(condition, yes, no))
+
+    def select_rare(self, dtype: DType, condition: object, usual: object, rare: Callable[[], object]) -> Value:
+        out, (holds, value) = self.out, _values(condition, usual)
+        fails = out.op("xor", holds, constant(1, holds.dtype))
+        before, seldom, done = out.block, out.label("rare"), out.label("done")
+        out.branch_if(out.any_lane(fails), seldom, done, f", !prof {out.module.node(*SELDOM)}")
+        out.start(seldom, follows=True)
+        chosen = out.select(holds, value, *_values(rare()))
+        out.follow(done)
+        return out.phi(value.dtype, (value, before), (chosen, seldom))
 
     def convert(self, source: DType, target: DType, item: object) -> Value:
         if source.is_float:

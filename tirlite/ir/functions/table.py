@@ -27,11 +27,13 @@ _FORMULAS: Mapping[Op, _Home] = _homes(
     trigonometry="sin cos tan",
     inverse="asin acos atan atan2",
     error_function="erf",
+    reciprocals="reciprocal",
 )
 _OF_F32: Mapping[Op, _Home] = _homes(
     single="exp exp2 expm1 sinh cosh tanh sigmoid log log2 log10 log1p pow=power rsqrt",
     single_angles="sin cos tan asin acos atan atan2",
     error_function="erf=single_erf",
+    reciprocals="reciprocal",
 )
 # Variants that are at least 1.3 times as fast; otherwise the exact function is used.
 _FAST: Mapping[Op, _Home] = _homes(
@@ -46,6 +48,7 @@ _FAST_OF_F32: Mapping[Op, _Home] = {
         fast_single="exp tanh sigmoid",
         fast="exp2 log log2 log10 log1p",
         error_function="erf=fast_erf",
+        reciprocals="reciprocal=fast_reciprocal rsqrt=fast_rsqrt",
     ),
 }
 

@@ -1,0 +1,71 @@
+"""Replaces quotients and square roots of vectors of f32 by products with approximate reciprocals, where that pays.
+
+A division occupies the processor's divider for as long as some twenty other operations take. Where a loop does little
+else, an approximate reciprocal by some ten of them is faster; where it does more, the divider works beside the rest.
+"""
+
+from __future__ import annotations
+
+from tirlite.ir.dtype import f32
+from tirlite.ir.expr import Binary, Broadcast, Call, Cast, Compare, Div, Expr, FloatImm, Load, Mul, Select, Unary
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import For
+from tirlite.ir.walk import nodes_of, walk
+
+# In operations of a vector: what a division or a square root takes, and an approximate reciprocal of either.
+_QUOTIENT, _ROOT, _APPROXIMATE = 20, 24, 10
+# The approximate number of operations of an elementary function.
+_FUNCTION = 20
+
+
+def with_approximate_quotients(loop: For) -> For:
+    """An innermost loop in which vectors are divided by means of approximate reciprocals, if that is faster."""
+    quotients = [node for node in nodes_of((loop.body,), Div) if _is_slow(node)]
+    if not quotients:
+        return loop
+    roots = sum(len(_roots(each.b)) for each in quotients)
+    takes = _QUOTIENT * len(quotients) + _ROOT * roots
+    others = sum(map(_operations, walk(loop.body))) + _APPROXIMATE * (len(quotients) + roots)
+    if others >= takes:
+        return loop
+    result = rewrite(loop, {Div: _product})
+    assert isinstance(result, For)
+    return result
+
+
+def _is_slow(node: Div) -> bool:
+    """Whether a quotient goes through the divider lane by lane."""
+    return node.dtype.lanes > 1 and node.dtype.scalar == f32 and not isinstance(node.b, Broadcast)
+
+
+def _roots(divisor: Expr) -> list[Call]:
+    """The square roots that are the divisor or its factors."""
+    factors = (divisor.a, divisor.b) if isinstance(divisor, Mul) else (divisor,)
+    return [each for each in factors if isinstance(each, Call) and each.op is Op.SQRT]
+
+
+def _operations(node: Node) -> int:
+    """The operations that a vector takes beside quotients, and their square roots."""
+    if not isinstance(node, Binary | Unary | Compare | Call | Cast | Select | Load) or node.dtype.lanes == 1:
+        return 0
+    if isinstance(node, Div) or (isinstance(node, Call) and node.op is Op.SQRT):
+        return 0
+    return _FUNCTION if isinstance(node, Call) and node.op.takes_fast else 1
+
+
+def _product(node: Div) -> Expr:
+    if not _is_slow(node):
+        return node
+    inverse, by = _inverse(node.b), node.a.value if isinstance(node.a, Broadcast) else node.a
+    return inverse if isinstance(by, FloatImm) and by.value == 1 else Mul(node.a, inverse)
+
+
+def _inverse(divisor: Expr) -> Expr:
+    if not _roots(divisor):
+        return Call(divisor.dtype, Op.FAST_RECIPROCAL, (divisor,))
+    if isinstance(divisor, Mul):
+        return Mul(_inverse(divisor.a), _inverse(divisor.b))
+    assert isinstance(divisor, Call)
+    return Call(divisor.dtype, Op.FAST_RSQRT, divisor.args)
