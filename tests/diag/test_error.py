@@ -51,6 +51,20 @@ def test_a_place_beyond_the_known_text_keeps_its_label() -> None:
     assert str(Unknown("a", "b", span=place)).splitlines()[1:3] == ["  --> blur.py:40:1", "   = no such name here"]
 
 
+def test_no_name_makes_a_terminal_do_anything() -> None:
+    source = Source.of("bl\x1bur.py", "\x1by = \x9bcolour")
+    text = str(Unknown("\x1b[31mcolour", "\u202ecolor\x07", span=Span(source, 1, 6, 1, 12)))
+    assert text.isascii() is False
+    assert all(letter.isprintable() or letter == "\n" for letter in text)
+    marked, marks = text.splitlines()[3:5]
+    assert marked[marks.index("^") : marks.index("^") + 6] == "colour"
+
+    problem = Problem([Request("\x1b[2Ja\r", 4, (0, 2)), Request("b", 4, (1, 3))])
+    plan = solve(problem, "share")
+    for shown in (str(plan), plan.explain(), plan.explain("b"), plan.to_text()):
+        assert all(letter.isprintable() or letter == "\n" for letter in shown)
+
+
 def several() -> KernelError:
     return KernelError(*(Unknown(name, "color", span=PLACE) for name in ("colour", "kolor")))
 

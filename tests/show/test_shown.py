@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tirlite.show import shown
+from tirlite.show import shown, visible
 
 
 @pytest.mark.parametrize("value", [3, -2.5, "text", None, (1, 2), 10**1000], ids=lambda value: type(value).__name__)
@@ -27,3 +27,9 @@ def test_integers_that_python_does_not_write_are_rounded(value: object, text: st
     with pytest.raises(ValueError, match="4300"):
         repr(value)
     assert shown(value) == text
+
+
+def test_what_a_terminal_would_obey_is_shown_by_a_sign() -> None:
+    assert visible("a\x1b[31mb\x00\r\x7f\x9b\u202e") == "a␛[31mb␀␍␡\ufffd\ufffd"
+    for text in ("plain", "größer\tα\nβ"):
+        assert visible(text) == text

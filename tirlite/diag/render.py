@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from tirlite.diag.source import Span
 from tirlite.record import record
-from tirlite.show import Piece, Role, Styled
+from tirlite.show import Piece, Role, Styled, visible
 
 WIDEST = 200  # characters of a line of source; of one that a program wrote, the part around the place is shown
 
@@ -40,7 +40,7 @@ def render(code: str, title: str, annotations: tuple[Annotation, ...], help_text
     if help_text:
         bar = f"\n{margin} |" if annotations else ""
         pieces += [Piece(f"{bar}\n{margin} = ", Role.FAINT), Piece("help", Role.STRONG), Piece(f": {help_text}")]
-    return tuple(pieces)
+    return tuple(Piece(visible(text), role) for text, role in pieces)
 
 
 def _excerpt(annotation: Annotation, width: int) -> Iterator[Piece]:

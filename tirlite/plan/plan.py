@@ -97,11 +97,12 @@ class Plan(Layout):
         for name, given in (("first", first), ("second", second)):
             demand("Plan.explain", name, given, "the id of a request", fits=isinstance(given, Hashable))
         from tirlite.plan.report.words import explain_all, explain_pair
+        from tirlite.show import visible
         from tirlite.show.html import Readable
 
         if first is not None and second is not None:
-            return Readable(explain_pair(demand_whole(self), first, second))
-        return Readable(explain_all(demand_whole(self), first))
+            return Readable(visible(explain_pair(demand_whole(self), first, second)))
+        return Readable(visible(explain_all(demand_whole(self), first)))
 
     @public
     def to_text(self, binding: Mapping[K, SupportsIndex] | None = None, *, width: int = 72, height: int = 20) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         page as page,
         picture as picture,
     )
-    from tirlite.show.shown import counted as counted, shown as shown
+    from tirlite.show.shown import counted as counted, shown as shown, visible as visible
     from tirlite.show.styled import (
         Piece as Piece,
         Role as Role,

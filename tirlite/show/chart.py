@@ -7,6 +7,7 @@ from itertools import accumulate, groupby
 from math import inf
 
 from tirlite.record import record
+from tirlite.show.shown import visible
 
 
 @record
@@ -123,7 +124,7 @@ def chart_text(chart: Chart, width: int = 72, height: int = 20, legend: int = 62
     lines = [f"{edges[row]:>{margin}} |{plane[row]}" for row in reversed(range(rows))]
     axis = f"{left}".ljust(max(columns - len(str(right)), 1)) + str(right)
     lines += [f"{bottom:>{margin}} +{'-' * columns}", f"{'':{margin}}  {axis}  {chart.across}"]
-    return "\n".join([chart.title, f"{chart.up}", *lines, "", *below])
+    return visible("\n".join([chart.title, f"{chart.up}", *lines, "", *below]))
 
 
 def _in_letters(chart: Chart, columns: int, rows: int) -> list[str]:

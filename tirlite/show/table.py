@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tirlite.show.shown import visible
+
 
 def table(heading: Sequence[str], rows: Sequence[Sequence[object]], limit: int | None = None) -> str:
     """The rows under the heading in aligned columns, numbers to the right, without a final newline.
@@ -14,7 +16,7 @@ def table(heading: Sequence[str], rows: Sequence[Sequence[object]], limit: int |
     if limit is not None and len(rows) > limit:
         hidden = len(rows) - limit
         rows = [*rows[: limit - limit // 2], *rows[len(rows) - limit // 2 :]]
-    cells = [[str(value) for value in row] for row in rows]
+    cells = [[visible(str(value)) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(heading, *cells, strict=True)]
     right = [
         bool(rows) and all(isinstance(value, int | float) for value in column) for column in zip(*rows, strict=True)
