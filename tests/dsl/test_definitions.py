@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import gc
+import linecache
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -196,3 +200,21 @@ def test_what_a_factory_defines_anew_is_read_once() -> None:
             y[i] = double(x, i) + triple(x, i)
 
     np.testing.assert_array_equal(both(np.arange(4, dtype=np.float32)), [0, 5, 10, 15])
+
+
+def test_what_a_module_defines_besides_a_kernel_does_not_outlive_it() -> None:
+    text = "@tl.kernel\ndef f(x: tl.f32[2]):\n    x[0] = 1\n"
+    linecache.cache["<passing>"] = (len(text), None, text.splitlines(keepends=True), "<passing>")
+    names = {"tl": tl, "data": np.zeros(3)}
+    exec(compile(text, "<passing>", "exec"), names)
+    data = weakref.ref(names["data"])
+    names.clear()
+    gc.collect()
+    assert data() is None
+
+
+def test_few_syntax_trees_are_kept() -> None:
+    for number in range(1500):
+        tl.parse(f"@tl.kernel\ndef passing(x: tl.f32[2]):\n    x[0] = {number}")
+    gc.collect()
+    assert sum(isinstance(each, ast.FunctionDef) and each.name == "passing" for each in gc.get_objects()) < 1200

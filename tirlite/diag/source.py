@@ -22,7 +22,8 @@ class Source:
     @classmethod
     def of(cls, name: str, text: str, first_line: int = 1) -> Source:
         """The source with the lines of `text`, the first of which is line `first_line` of the file."""
-        return cls(name, tuple(text.splitlines()), first_line)
+        # As Python counts lines: str.splitlines knows more line ends.
+        return cls(name, tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n")), first_line)
 
     def line(self, number: int) -> str | None:
         """Line `number` of the file, or None where this source does not hold it."""

@@ -15,8 +15,9 @@ from functools import lru_cache
 
 from tirlite.record import record
 
-# The size of caches, since inline functions are analysed again at each call.
-KEPT = 1 << 12
+# The sizes of caches, of functions and of statements, since inline functions are analysed again at each call.
+# Each entry keeps a syntax tree.
+KEPT, _KEPT_STATEMENTS = 1 << 8, 1 << 10
 
 
 class Use(Enum):
@@ -211,7 +212,7 @@ def binders(function: ast.FunctionDef) -> tuple[ast.Assign | ast.AnnAssign | ast
     return tuple(node for node in ast.walk(function) if isinstance(node, kinds))
 
 
-@lru_cache(KEPT)
+@lru_cache(_KEPT_STATEMENTS)
 def read_by(stmt: ast.stmt) -> tuple[str, ...]:
     """The names that a statement itself reads, without its bodies, with repetitions."""
     parts = [value for name, value in ast.iter_fields(stmt) if name not in BODIES]

@@ -99,10 +99,13 @@ def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, SourceMap]
 
 
 class _Code:
-    """A code object compared by identity, as equal ones may occur in several files, with its module's globals."""
+    """A code object compared by identity, as equal ones may occur in several files, with what its module says of its
+    source: not with all that the module defines, which would live as long as this."""
 
     def __init__(self, code: CodeType, names: dict[str, object]) -> None:
-        self.code, self.names = code, names
+        self.code = code
+        asked = "__name__", "__loader__", "__spec__"
+        self.names: dict[str, object] = {name: names[name] for name in asked if name in names}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Code) and other.code is self.code
@@ -119,7 +122,7 @@ def _definition(of: _Code) -> tuple[ast.stmt | None, SourceMap]:
     """The statement that defines a function."""
     lines, first_line, body = _own_lines(of)
     text = "".join(lines)
-    source = Source(of.code.co_filename, lines_of(text), first_line)
+    source = Source.of(of.code.co_filename, text, first_line)
     origin = SourceMap(source, first_line - (2 if _is_indented(text) else 1))
     if body is None:
         body = _body(text, lambda whole: parsed(whole, origin))
@@ -193,7 +196,7 @@ def trimmed(body: list[ast.stmt]) -> list[ast.stmt]:
 
 def text_syntax(text: str, name: str) -> tuple[ast.Module, SourceMap]:
     """The syntax tree of a text; messages call it `name`."""
-    origin = SourceMap(Source(name, lines_of(text)))
+    origin = SourceMap(Source.of(name, text))
     # Parse an indented text under an added `if`, like an indented function.
     first = next((line for line in origin.source.lines if line.strip() and not line.lstrip().startswith("#")), "")
     if not first[:1].isspace():
@@ -219,12 +222,6 @@ def parsed(text: str, origin: SourceMap) -> ast.Module:
         raise BadSyntax(str(error)).error() from None
     except (RecursionError, MemoryError):
         raise TooDeep().error() from None
-
-
-def lines_of(text: str) -> tuple[str, ...]:
-    """The lines of `text` as Python counts them."""
-    # Not str.splitlines, which knows more line ends.
-    return tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
 
 
 @record
