@@ -74,7 +74,7 @@ class ZeroDivisor(Message):
     """
 
     title = "an integer is divided by 0"
-    help = "the quotient and the rest of a division by 0 have no value; of floats they are an infinity or nan"
+    help = "it has no value, unlike that of floats; `if tl.static(...)` around the line leaves it out"
 
 
 class BadIndex(Message):
