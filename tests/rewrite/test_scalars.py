@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tirlite as tl
 
-n = tl.dim("n")
+n, m = tl.dims("n m")
 
 
 @tl.kernel
@@ -130,3 +131,17 @@ def test_a_few_elements_that_constants_tell_apart_stand_in_scalars_for_each_lane
             kernel.interpret(*given, wanted)
             kernel(*given, y)
             assert y.tobytes() == wanted.tobytes()
+
+
+@tl.kernel
+def summed_through_a_view(x: tl.f32[n, m], y: tl.out[tl.f32[n, 1]]):
+    column = tl.view(y, tl.f32[n])
+    for i in range(n):
+        for j in range(m):
+            column[i] = column[i] + x[i, j] * x[0, j]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 40])
+def test_an_element_of_a_view_is_kept_in_a_scalar_and_stored(rows: int) -> None:
+    x = np.random.default_rng(rows).standard_normal((rows, 5), np.float32)
+    np.testing.assert_array_equal(summed_through_a_view(x), summed_through_a_view.interpret(x))

@@ -57,7 +57,7 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
             continue
         if mentions(first.indices, defined_in(loop.body)):
             continue
-        stores[root] = (first,)
+        stores[first.buffer] = (first,)
         if writes(found[0]) and found[0].stmt in top:
             begun.add(first)
     body = in_scalars(loop.body, stores, begun) if stores else loop.body
