@@ -8,10 +8,13 @@ from effort import effort
 from every import every
 
 import tirlite as tl
+from tirlite.analysis.facts import Facts
 from tirlite.codegen import Effort
-from tirlite.ir import Op
+from tirlite.ir import Op, Store, statements_of
 from tirlite.ir.expr import Call, Div
 from tirlite.ir.walk import walk
+from tirlite.rewrite import Normalize, VectorizeLoops
+from tirlite.rewrite.forms import Form
 
 SOURCE = """
 n = tl.dim("n")
@@ -125,3 +128,56 @@ def test_code_is_the_interpreter_and_near_what_is_written(seed: int) -> None:
         np.testing.assert_array_equal(got.view(np.uint32), same.view(np.uint32))
         if not seed % 3:
             np.testing.assert_allclose(got, exact, 1e-4, 1e-4 * float(np.max(np.abs(exact))))
+
+
+ROWS = """
+n, m = tl.dims("n m")
+
+@tl.kernel(allow=("contract", "approximate"))
+def f(x: tl.f32[m, n], y: tl.f32[m, n], at: tl.f32[n], out: tl.f32[m, n]):
+    for i in range(m):
+        for j in range(n):
+{lines}
+"""
+LINES = (
+    ("out[i, j] = {top} / {below}",),
+    ("d = {below}", "out[i, j] = {top} / d"),
+    ("x[i, j] = {top} / {below}",),
+    ("if y[i, j] > 1:", "    out[i, j] = {top} / {below}"),
+    ("if y[i, j] > 1:", "    out[i, j] = {top} / {below}", "else:", "    out[i, j] = at[j]"),
+    ("out[i, j] = min({top} / {below}, at[j] / (y[i, j] + 2))",),
+)
+TOPS = ("1.0", "x[i, j]", "(x[i, j] - at[j])", "tl.f32(3)", "at[j]")
+BELOW = ("(y[i, j] + at[j])", "tl.sqrt(y[i, j] * y[i, j] + at[j] * at[j])", "(at[j] * tl.sqrt(y[i, j]))", "y[i, j]")
+
+
+@every("seed", range(18))
+def test_loops_over_elements_go_by_vectors_where_they_divide(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    given = {"top": random.choice(TOPS), "below": random.choice(BELOW)}
+    lines = "\n".join(f"            {line.format(**given)}" for line in LINES[seed % len(LINES)])
+    func = tl.parse(ROWS.format(lines=lines))
+    assert functions(tl.compile(func, target=SLOW).lowered)
+    with effort(Effort.NONE):
+        kernel = tl.compile(func, target=tl.Target.host(workers=1 + seed % 2))
+    low = tl.compile(kernel.lowered, schedule=None)
+    for rows, columns in ((1, 1), (2, 7), (3, 33), (1, 70), (0, 5), (2, 128)):
+        x, y, at = (random.uniform(0.1, 4, shape).astype(np.float32) for shape in [(rows, columns)] * 2 + [(columns,)])
+        if x.size and seed % 3 == 2:
+            y.flat[random.integers(y.size)] = np.array([0, np.inf, 1e-39, 3e38, np.nan])[random.integers(5)]
+        results = []
+        for run in (kernel, low.interpret, kernel.interpret):
+            own, out = x.copy(), np.zeros_like(x)
+            with np.errstate(all="ignore"):
+                run(own, y, at, out)
+            results.append(np.concatenate([own, out]))
+        np.testing.assert_array_equal(results[0].view(np.uint32), results[1].view(np.uint32))
+        np.testing.assert_allclose(results[0], results[2], 1e-6, 1e-37)
+
+
+@every("form, has_large", [(Form.USUAL, True), (Form.LARGE, False), (Form.ALONE, False)])
+def test_large_arrays_keep_a_version_of_their_own(form: Form, has_large: bool) -> None:
+    func = Normalize()(tl.parse(ROWS.format(lines="            out[i, j] = x[i, j] / (y[i, j] + at[j])")))
+    found = VectorizeLoops(target="x86-64-v4", form=form).on(Facts(func))
+    assert bool(found.limits.large_from) is has_large
+    assert any(store.value.dtype.lanes > 1 for store in statements_of(found.func.body, Store))

@@ -6,13 +6,15 @@ else, an approximate reciprocal by some ten of them is faster; where it does mor
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tirlite.ir.dtype import f32
 from tirlite.ir.expr import Binary, Broadcast, Call, Cast, Compare, Div, Expr, FloatImm, Load, Mul, Select, Unary
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite
-from tirlite.ir.stmt import For
-from tirlite.ir.walk import nodes_of, walk
+from tirlite.ir.stmt import AttrKey, AttrStmt, For, Permission, While
+from tirlite.ir.walk import defined_in, mentions, nodes_of, statements, statements_of, walk
 
 # In operations of a vector: what a division or a square root takes, and an approximate reciprocal of either.
 _QUOTIENT, _ROOT, _APPROXIMATE = 20, 24, 10
@@ -20,19 +22,38 @@ _QUOTIENT, _ROOT, _APPROXIMATE = 20, 24, 10
 _FUNCTION = 20
 
 
+def dividing_loops(allowed: Iterable[AttrStmt]) -> set[For]:
+    """The innermost loops over scalars, among those that grants contain, which vectors of reciprocals make faster."""
+    found: set[For] = set()
+    for stmt in allowed:
+        if stmt.key is AttrKey.ALLOW and isinstance(stmt.value, tuple) and Permission.APPROXIMATE in stmt.value:
+            found.update(loop for loop in statements_of(stmt.body, For) if _divides_most(loop, by_vectors=False))
+    return found
+
+
 def with_approximate_quotients(loop: For) -> For:
     """An innermost loop in which vectors are divided by means of approximate reciprocals, if that is faster."""
-    quotients = [node for node in nodes_of((loop.body,), Div) if _is_slow(node)]
-    if not quotients:
-        return loop
-    roots = sum(len(_roots(each.b)) for each in quotients)
-    takes = _QUOTIENT * len(quotients) + _ROOT * roots
-    others = sum(map(_operations, walk(loop.body))) + _APPROXIMATE * (len(quotients) + roots)
-    if others >= takes:
+    if not _divides_most(loop, by_vectors=True):
         return loop
     result = rewrite(loop, {Div: _product})
     assert isinstance(result, For)
     return result
+
+
+def _divides_most(loop: For, *, by_vectors: bool) -> bool:
+    """Whether quotients take most of the time of a loop that has no others inside, and is vectorized or may be."""
+    if any(isinstance(stmt, For | While) for stmt in statements(loop.body)):
+        return False
+    changing = defined_in(loop)
+    quotients = [
+        node
+        for node in nodes_of((loop.body,), Div)
+        if (_is_slow(node) if by_vectors else node.dtype == f32 and mentions(node.b, changing))
+    ]
+    roots = sum(len(_roots(each.b)) for each in quotients)
+    takes = _QUOTIENT * len(quotients) + _ROOT * roots
+    others = sum(_operations(node, by_vectors) for node in walk(loop.body))
+    return others + _APPROXIMATE * (len(quotients) + roots) < takes
 
 
 def _is_slow(node: Div) -> bool:
@@ -46,11 +67,13 @@ def _roots(divisor: Expr) -> list[Call]:
     return [each for each in factors if isinstance(each, Call) and each.op is Op.SQRT]
 
 
-def _operations(node: Node) -> int:
-    """The operations that a vector takes beside quotients, and their square roots."""
-    if not isinstance(node, Binary | Unary | Compare | Call | Cast | Select | Load) or node.dtype.lanes == 1:
+def _operations(node: Node, by_vectors: bool) -> int:
+    """The operations that a vector takes beside quotients, and their square roots; of scalars, those on floats."""
+    if not isinstance(node, Binary | Unary | Compare | Call | Cast | Select | Load):
         return 0
     if isinstance(node, Div) or (isinstance(node, Call) and node.op is Op.SQRT):
+        return 0
+    if node.dtype.lanes == 1 if by_vectors else not node.dtype.is_float:
         return 0
     return _FUNCTION if isinstance(node, Call) and node.op.takes_fast else 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 
@@ -66,10 +66,14 @@ _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 @record
 class Rules:
-    """What depends on the function and the target: two parameters of a `called` function may be one array."""
+    """What depends on the function and the target: two parameters of a `called` function may be one array.
+
+    `dividing`: the loops in which vectors allow approximate reciprocals, which are faster.
+    """
 
     called: bool
     processor: Processor
+    dividing: Collection[For] = ()
 
 
 def vectorized_loops(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]], list[Short]]:
@@ -130,7 +134,7 @@ def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[Short]
     if not any(each.kind is ForKind.REDUCE for each in statements_of(loop.body, For)):
         return
     touches = facts.touches_in.get(loop, {})
-    if not _may_go(chain, len(chain) - 1, facts) or (rules.called and _may_be_in_place(touches)):
+    if not _may_go(chain, len(chain) - 1, facts, rules) or (rules.called and _may_be_in_place(touches)):
         return
     from tirlite.rewrite.vectors.short_rows import with_short_rows
 
@@ -204,14 +208,14 @@ def _goes_by_vectors(loop: For) -> bool:
 def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
     """The statements that replace nested loops, one of which is vectorized; None if none can be."""
     inside = facts.bounds.is_inside
-    if not rules.called and _may_be_one_row(chain, facts, rules.processor):
+    if not rules.called and _may_be_one_row(chain, facts, rules):
         from tirlite.rewrite.vectors.one_row import one_row
 
         if (row := one_row(chain, facts, inside, rules.processor)) is not None:
             return row
     tried: dict[int, SeqStmt] = {}
     for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
-        if _may_go(chain, place, facts):
+        if _may_go(chain, place, facts, rules):
             body = with_local_elements(chain[place], facts.touches_in.get(chain[place], {}))
             made = _at(chain, place, body, facts, rules, has_rows=False)
             if made is not None:
@@ -252,11 +256,11 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     return made
 
 
-def _may_be_one_row(chain: list[For], facts: Facts, processor: Processor) -> bool:
+def _may_be_one_row(chain: list[For], facts: Facts, rules: Rules) -> bool:
     *around, loop = chain
-    if not around or not _may_go(chain, len(around), facts):
+    if not around or not _may_go(chain, len(around), facts, rules):
         return False
-    if (inside := [*statements_of(loop.body, For)]) and not _is_far_from_full(loop, inside, processor):
+    if (inside := [*statements_of(loop.body, For)]) and not _is_far_from_full(loop, inside, rules.processor):
         return False
     are_free = all(_is_plain(each) and facts.is_independent(each) for each in around)
     return are_free and facts.replaces_nothing(chain[0])
@@ -340,11 +344,11 @@ def _serves(loop: For, sums: For, facts: Facts) -> bool:
     return pays and facts.is_independent(loop) and facts.replaces_nothing(loop)
 
 
-def _may_go(chain: list[For], place: int, facts: Facts) -> bool:
+def _may_go(chain: list[For], place: int, facts: Facts, rules: Rules) -> bool:
     """Whether a loop of a chain has independent iterations, and vectors may pay."""
     loop = chain[place]
     is_short = _is_plain(loop) and _is_part_of_row(chain, facts)
-    pays = _may_pay(loop) or (is_short and _stores_alone(loop, facts))
+    pays = _may_pay(loop) or loop in rules.dividing or (is_short and _stores_alone(loop, facts))
     if not pays or _is_brief(loop, facts) or not facts.is_independent(loop):
         return False
     return facts.replaces_nothing(loop) or (not has_much_to_do(loop) and facts.writes_tiles(loop))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops import patterns
 from tirlite.analysis.loops.records import keeps_a_record
 from tirlite.analysis.loops.streams import large_from, results, stores_past
-from tirlite.ir import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, Store, While, statements, statements_of
+from tirlite.ir import AttrStmt, For, ForKind, IfThenElse, Let, PrimFunc, Stmt, Store, While, statements, statements_of
+from tirlite.ir.walk import chain_from
 from tirlite.rewrite.forms import Form, FormLimits
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
@@ -39,6 +40,8 @@ class VectorizeLoops(FactsPass):
     - `one_row.py`: a nest over whole rows of parameters is one loop over their elements.
     - `short_rows.py`: in loops over many short rows, which inner loops reduce, each lane has a row of its own.
     - `resampling.py`: loops that load from computed places, if `target` permutes lanes.
+    - `approximate_quotients.py`: loops under `approximate` that divide f32 most of their time, unless results go past
+      the caches.
     - `vector_loops.py`: loops that divide integers of up to 32 bits by variables, by vectors of floats, and loops that
       copy one of two or three elements of a row: LLVM vectorizes neither.
     - `at_distance.py`: loops that store where they load use vectors in which no two iterations meet, as those that
@@ -79,15 +82,18 @@ class VectorizeLoops(FactsPass):
         func = facts.func
         made: dict[For, tuple[Stmt, ...]] = {}
         short: list[Short] = []
-        if searches or any(map(_may_serve, statements_of(func.body, For))):
+        dividing = () if self.called or self.form not in (Form.USUAL, Form.SMALL) else _dividing(func, processor)
+        if searches or dividing or any(map(_may_serve, statements_of(func.body, For))):
             from tirlite.rewrite.vectors.nests import Rules, vectorized_loops
 
-            made, short = vectorized_loops(facts, Rules(self.called, processor))
+            made, short = vectorized_loops(facts, Rules(self.called, processor, dividing))
         ahead = _ahead(func, (*made, *(each.loop for each in short))) if searches else {}
-        is_large_apart = self.form is Form.USUAL and not (made or ahead or self.called)
+        # Where results go past the caches, memory takes longer than dividing.
+        others = {loop for loop in made if not dividing or chain_from(loop)[-1] not in dividing}
+        is_large_apart = self.form is Form.USUAL and not (others or ahead or self.called)
         large = large_from(func, processor) if is_large_apart else 0
         if not (self.called or large or self.form is Form.SMALL):
-            made |= _past_caches(func, made, processor)
+            made |= _past_caches(func, others, processor)
         for each in short:
             made[each.loop] = each.beside(made)
         if not made and not ahead:
@@ -137,6 +143,15 @@ _SIGNS = (
     patterns.divides,
     patterns.skips,
 )
+
+
+def _dividing(func: PrimFunc, processor: Processor) -> Collection[For]:
+    """The loops that approximate reciprocals make faster, and that may have them."""
+    if not processor.divides_slowly or not (allowed := [*statements_of(func.body, AttrStmt)]):
+        return ()
+    from tirlite.rewrite.approximate_quotients import dividing_loops
+
+    return dividing_loops(allowed)
 
 
 def _may_serve(loop: For) -> bool:
