@@ -6,9 +6,11 @@ import json
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from graph.onnx import written
 
 from tirlite.bench.main import main
 from tirlite.cli.model_report import Report, report_text
@@ -16,16 +18,15 @@ from tirlite.cli.model_report import Report, report_text
 onnx = pytest.importorskip("onnx")
 
 
+def saved(folder: Path, text: str, **how: Any) -> Path:
+    path = folder / "net.onnx"
+    onnx.save(written.model(text, **how), path)
+    return path
+
+
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-    x, y = (helper.make_tensor_value_info(name, kind, ["n", 3]) for name in "xy")
-    nodes = [helper.make_node("Exp", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"])]
-    graph = helper.make_graph(nodes, "net", [x], [y])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-    path = tmp_path / "net.onnx"
-    path.write_bytes(made.SerializeToString())
-    return path
+    return saved(tmp_path, "(float[n, 3] x) => (y) { a = Exp(x) y = Neg(a) }")
 
 
 def test_outputs_memory_and_time_are_shown(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,25 +123,17 @@ def test_a_dim_that_the_model_does_not_have_is_named(model: Path, capsys: pytest
 @pytest.fixture
 def lookup(tmp_path: Path) -> Path:
     """Rows of a table by index, of as many places as an even number of them are halved to and doubled."""
-    helper, types = onnx.helper, onnx.TensorProto
-    x = helper.make_tensor_value_info("x", types.INT64, ["rows-1", "?"])
-    table = onnx.numpy_helper.from_array(np.ones((3, 4), np.float32), "table")
-    window = onnx.numpy_helper.from_array(np.ones((4, 4, 7), np.float32), "w")
-    nodes = [
-        helper.make_node("Gather", ["table", "x"], ["g"]),
-        helper.make_node("Transpose", ["g"], ["t"], perm=[0, 2, 1]),
-        helper.make_node("Conv", ["t", "w"], ["c"], strides=[2]),
-        helper.make_node("Concat", ["c", "c"], ["d"], axis=2),
-        helper.make_node("Slice", ["t", "six", "end", "two"], ["cut"]),
-        helper.make_node("Add", ["d", "cut"], ["y"]),
-    ]
-    numbers = [onnx.numpy_helper.from_array(np.array([v], np.int64), k) for k, v in (("six", 6), ("end", 1 << 40))]
-    numbers.append(onnx.numpy_helper.from_array(np.array([2], np.int64), "two"))
-    outputs = [onnx.ValueInfoProto(name="y")]
-    graph = helper.make_graph(nodes, "lookup", [x], outputs, [table, window, *numbers])
-    path = tmp_path / "lookup.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
-    return path
+    text = """
+        (int64["rows-1", "?"] x) => (y) <int64[1] six = {6}, int64[1] end = {1099511627776}, int64[1] two = {2}> {
+            g = Gather(table, x)
+            t = Transpose<perm = [0, 2, 1]>(g)
+            c = Conv<strides = [2]>(t, w)
+            d = Concat<axis = 2>(c, c)
+            cut = Slice(t, six, end, two)
+            y = Add(d, cut)
+        }
+    """
+    return saved(tmp_path, text, opset=17, table=np.ones((3, 4), np.float32), w=np.ones((4, 4, 7), np.float32))
 
 
 def test_dims_and_indices_are_such_as_the_model_needs(lookup: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,35 +150,27 @@ def test_dims_and_indices_are_such_as_the_model_needs(lookup: Path, capsys: pyte
 
 def test_indices_are_in_range_that_are_gathered_themselves(tmp_path: Path) -> None:
     """Ends of edges are rows of one array: both index nodes, of which there is one at least."""
-    helper, types = onnx.helper, onnx.TensorProto
-    inputs = [helper.make_tensor_value_info("nodes", types.FLOAT, ["n", 4])]
-    inputs.append(helper.make_tensor_value_info("edges", types.INT64, [2, "e"]))
-    numbers = [onnx.numpy_helper.from_array(np.array(v, np.int64), k) for k, v in (("one", 1), ("last", [-1]))]
-    nodes = [
-        helper.make_node("Gather", ["edges", "one"], ["ends"], axis=0),
-        helper.make_node("Unsqueeze", ["ends", "last"], ["places"]),
-        helper.make_node("GatherND", ["nodes", "places"], ["y"]),
-    ]
-    graph = helper.make_graph(nodes, "edges", inputs, [onnx.ValueInfoProto(name="y")], numbers)
-    path = tmp_path / "edges.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    text = """
+        (float[n, 4] nodes, int64[2, e] edges) => (y) <int64 one = {1}, int64[1] last = {-1}> {
+            ends = Gather<axis = 0>(edges, one)
+            places = Unsqueeze(ends, last)
+            y = GatherND(nodes, places)
+        }
+    """
+    path = saved(tmp_path, text, opset=17)
     assert main(["run", str(path), "--dim", "e=20"]) == 0
 
 
 def test_indices_fit_an_extent_that_another_input_gives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Rows are added up by segments, and how many of these there are is an input too."""
-    helper, types = onnx.helper, onnx.TensorProto
-    shapes = {"x": (types.FLOAT, ["n", 2]), "ids": (types.INT64, ["n", 1]), "count": (types.INT64, [1])}
-    inputs = [helper.make_tensor_value_info(name, *each) for name, each in shapes.items()]
-    two = onnx.numpy_helper.from_array(np.array([2], np.int64), "two")
-    nodes = [
-        helper.make_node("Concat", ["count", "two"], ["shape"], axis=0),
-        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
-        helper.make_node("ScatterND", ["zeros", "ids", "x"], ["y"], reduction="add"),
-    ]
-    graph = helper.make_graph(nodes, "segments", inputs, [onnx.ValueInfoProto(name="y")], [two])
-    path = tmp_path / "segments.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    text = """
+        (float[n, 2] x, int64[n, 1] ids, int64[1] count) => (y) <int64[1] two = {2}> {
+            shape = Concat<axis = 0>(count, two)
+            zeros = ConstantOfShape(shape)
+            y = ScatterND<reduction = "add">(zeros, ids, x)
+        }
+    """
+    path = saved(tmp_path, text)
     assert main(["run", str(path), "--dim", "n=9", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outputs"]["y"]["shape"] == [4, 2]
     np.save(tmp_path / "count.npy", np.array([6]))
@@ -198,18 +183,14 @@ def test_indices_fit_an_extent_that_another_input_gives(tmp_path: Path, capsys: 
 
 def test_extents_are_such_as_an_operator_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Expanded is to the extent that is there; regions are of the images that there are."""
-    helper, types = onnx.helper, onnx.TensorProto
-    shapes = {"x": (types.FLOAT, ["n", 1, 6, 6]), "shape": (types.INT64, [1])}
-    shapes |= {"regions": (types.FLOAT, ["k", 4]), "images": (types.INT64, ["k"])}
-    inputs = [helper.make_tensor_value_info(name, *each) for name, each in shapes.items()]
-    nodes = [
-        helper.make_node("RoiAlign", ["x", "regions", "images"], ["bins"], output_height=2, output_width=2),
-        helper.make_node("ReduceMean", ["x"], ["means"], axes=[1, 2, 3], keepdims=0),
-        helper.make_node("Expand", ["means", "shape"], ["same"]),
-    ]
-    graph = helper.make_graph(nodes, "net", inputs, [onnx.ValueInfoProto(name=each) for each in ("bins", "same")])
-    path = tmp_path / "net.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)]).SerializeToString())
+    text = """
+        (float[n, 1, 6, 6] x, int64[1] shape, float[k, 4] regions, int64[k] images) => (bins, same) {
+            bins = RoiAlign<output_height = 2, output_width = 2>(x, regions, images)
+            means = ReduceMean<axes = [1, 2, 3], keepdims = 0>(x)
+            same = Expand(means, shape)
+        }
+    """
+    path = saved(tmp_path, text, opset=16)
     for count in (1, 5):
         assert main(["run", str(path), f"--dim=n={count}", "--dim=k=7", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["outputs"]["same"]["shape"] == [count]
@@ -217,17 +198,14 @@ def test_extents_are_such_as_an_operator_needs(tmp_path: Path, capsys: pytest.Ca
 
 def test_dims_have_the_names_of_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Those that are no identifiers as well, and those that gave way to others: y's to those of x, t to twice one."""
-    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-    given = {"x": ["2n", "for", "n,m"], "y": ["k", "f", "m 2"], "z": ["t"]}
-    inputs = [helper.make_tensor_value_info(name, kind, extents) for name, extents in given.items()]
-    nodes = [
-        helper.make_node("Add", ["x", "y"], ["a"]),
-        helper.make_node("Concat", ["x", "a"], ["b"], axis=2),
-        helper.make_node("Add", ["b", "z"], ["c"]),
-    ]
-    graph = helper.make_graph(nodes, "net", inputs, [onnx.ValueInfoProto(name="c")])
-    path = tmp_path / "net.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    text = """
+        (float["2n", "for", "n,m"] x, float[k, f, "m 2"] y, float[t] z) => (c) {
+            a = Add(x, y)
+            b = Concat<axis = 2>(x, a)
+            c = Add(b, z)
+        }
+    """
+    path = saved(tmp_path, text)
     told = [*(f"--dim={each}" for each in ("2n=2", "f=3", "t=8")), "--facts=2n<=4, 2<=for, n,m%4==0"]
     assert main(["run", str(path), *told, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["dims"] == {"_2n": 2, "_for": 3, "n_m": 4}
