@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph.onnx import beside
+from graph.onnx import beside, test_loops as loops
 from graph.onnx.beside import model
-from graph.onnx.test_loops import AFTER, BOOL, FLOAT, INT64, STATE, body, helper
 
 import tirlite as tl
 
 pytestmark = pytest.mark.usefixtures("without_effort")
 
+onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
+helper, FLOAT, INT64 = onnx.helper, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 node = helper.make_node
 X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
 
@@ -120,29 +121,20 @@ def test_slices_from_a_place_that_only_another_tensor_tells() -> None:
 
 
 def test_loops_whose_steps_nothing_bounds() -> None:
-    rows = {**AFTER, "row": (FLOAT, [3])}
-    scale = helper.make_tensor("scale", FLOAT, [], [1.5])
-    whole = [node("Identity", ["c"], ["c2"]), node("Mul", ["h", "scale"], ["h2"]), node("Neg", ["h2"], ["row"])]
-    ends = [
-        node("Mul", ["h", "scale"], ["h2"]),
-        node("Neg", ["h2"], ["row"]),
-        node("ReduceMax", ["h2"], ["most"], keepdims=0),
-        node("Less", ["most", "limit"], ["c2"]),
-    ]
-    limit = helper.make_tensor("limit", FLOAT, [], [50.0])
-    given = {"m": (INT64, []), "t": (BOOL, []), "h0": (FLOAT, [3])}
-    for nodes, weights in ((whole, [scale]), (ends, [scale, limit])):
-        step = body(nodes, STATE, rows)
-        step.initializer.extend(weights)
-        loop = [node("Loop", ["m", "t", "h0"], ["h", "o"], body=step), node("ReduceSum", ["o"], ["sum"])]
-        made = typed(model(loop, given, ["h", "o", "sum"]), FLOAT, FLOAT, FLOAT)
-        h0 = np.array([1, 2, 3], np.float32)
+    scaled = "h2 = Mul(h, scale) row = Neg(h2)"
+    ends = f"{scaled} most = ReduceMax<keepdims = 0>(h2) c2 = Less(most, limit)"
+    state, after = loops.STATE, f"{loops.AFTER}, float[3] row"
+
+    def looped(nodes: str, given: str, count: str) -> Any:
+        step = f"body ({state}) => ({after}) <float scale = {{1.5}}, float limit = {{50.0}}> {{ {nodes} }}"
+        nodes = f"h, o = Loop<body = {step}>({count}, t, h0) sum = ReduceSum(o)"
+        return typed(loops.model(nodes, f"{given}bool t, float[3] h0", "h, o, sum"), FLOAT, FLOAT, FLOAT)
+
+    h0 = np.array([1, 2, 3], np.float32)
+    for nodes in (f"c2 = Identity(c) {scaled}", ends):
+        made = looped(nodes, "int64 m, ", "m")
         compare(made, [{"m": np.int64(m), "t": np.array(True), "h0": h0} for m in (5, 1, 20)])
-    step = body(ends, STATE, rows)
-    step.initializer.extend([scale, limit])
-    loop = [node("Loop", ["", "t", "h0"], ["h", "o"], body=step), node("ReduceSum", ["o"], ["sum"])]
-    made = typed(model(loop, {"t": (BOOL, []), "h0": (FLOAT, [3])}, ["h", "o", "sum"]), FLOAT, FLOAT, FLOAT)
-    compare(made, [{"t": np.array(True), "h0": np.ones(3, np.float32)}])
+    compare(looped(ends, "", ""), [{"t": np.array(True), "h0": np.ones(3, np.float32)}])
 
 
 def test_extents_of_data_that_an_operator_asks_to_be_equal_are_checked_in_the_run() -> None:

@@ -14,7 +14,6 @@ import tirlite as tl
 
 onnx = pytest.importorskip("onnx")
 helper, TYPES = onnx.helper, onnx.TensorProto
-FLOAT, INT64, BOOL = TYPES.FLOAT, TYPES.INT64, TYPES.BOOL
 compare = partial(beside.compare, rtol=1e-4, atol=1e-5)
 
 
@@ -191,8 +190,8 @@ def test_layers_with_lengths_along_a_symbolic_axis(op: str, gates: int, holes: b
     shapes |= {"P": (ways, 3 * hidden)} if holes else {}
     names = ["x", "W", "R", "B", "lengths", "h0", *(["", "P"] if holes else [])]
     node = helper.make_node(op, names, ["y", "h"], hidden_size=hidden, **how)
-    given = {"x": (FLOAT, ["time", "batch", inputs]), "lengths": (TYPES.INT32, ["batch"])}
-    given |= {"h0": (FLOAT, [ways, "batch", hidden])}
+    given = {"x": (TYPES.FLOAT, ["time", "batch", inputs]), "lengths": (TYPES.INT32, ["batch"])}
+    given |= {"h0": (TYPES.FLOAT, [ways, "batch", hidden])}
     made = beside.model([node], given, ["y", "h"], **{name: normal(*shape) for name, shape in shapes.items()})
     cases = [((5, 3), [5, 0, 4]), ((1, 1), [1]), ((20, 2), [7, 20])]
     feeds = [
