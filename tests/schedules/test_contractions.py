@@ -284,7 +284,13 @@ def test_short_rows_are_packed_where_nothing_else_fills_vectors() -> None:
     with patch.object(Tiling, "of", lambda target: wide):
         for kernel, least in ((convolution, (("q", 8), ("i * j", 16))), (halved, (("q", 8), ("j", 4)))):
             tiled = tl.compile(kernel.ir)
-            assert [step.least for step in tiled.schedule.steps if isinstance(step, Specialize)] == [least]
+            sizes = [step.least for step in tiled.schedule.steps if isinstance(step, Specialize)]
+            if kernel is convolution:  # after those for windows in place
+                least = tuple(
+                    (product.replace("q", "q.else").replace("i * j", "i.else * j.else"), number)
+                    for product, number in least
+                )
+            assert sizes[-1] == least
             is_as_written(kernel, tiled, (4, 4, 2, 8), (5, 17, 3, 9), (3, 2, 1, 7))
 
 

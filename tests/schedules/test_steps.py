@@ -313,7 +313,7 @@ def test_loops_that_descend_are_not_fused() -> None:
         (lambda s: s.parallel(()), "`loop` takes loops"),
         (lambda s: s.store_at("y", at=("j",)), "`at` takes loops"),
         (lambda s: s.shrink(3), "`buffers` takes buffers"),
-        (lambda s: s.specialize("j", {"j": "3"}), "`least` takes numbers by names"),
+        (lambda s: s.specialize("j", {"j": 3.5}), "`least` takes numbers of 64 bits or text"),
         (lambda s: s.join(("j",), "j"), "`loops` takes loops"),
         (lambda s: s.reorder(()), "`loops` takes loops"),
         (lambda s: s.vectorize("j", ()), "`lanes` takes numbers of 64 bits"),

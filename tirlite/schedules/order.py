@@ -175,18 +175,32 @@ def _has_own_axis(touches: Iterable[Touch], loop: For) -> bool:
     """Whether all accesses index one axis by the loop's variable, so that iterations are seen to be independent.
 
     The variable of an inner loop over a block of this one counts too, as does either plus a term that is the same in
-    all iterations and accesses.
+    all iterations and accesses. So do two axes, with quotient and remainder of the variable by the same divisor.
     """
     own = {loop.var, *(each.var for each in statements_of(loop.body, For) if is_block_of(each, loop))}
-    axes: set[tuple[Buffer, int, tuple[object, ...]]] | None = None
+    axes: set[tuple[Buffer, object, tuple[object, ...]]] | None = None
     for touch in touches:
         node = touch.node
         if not isinstance(node, Load | Store):
             return False
         behind = ((axis, _offset_key(index, own, loop)) for axis, index in enumerate(node.indices))
-        mine = {(node.buffer, axis, start) for axis, start in behind if start is not None}
+        mine: set[tuple[Buffer, object, tuple[object, ...]]] = {
+            *((node.buffer, axis, start) for axis, start in behind if start is not None),
+            *((node.buffer, pair, divisor) for pair, divisor in _quotients(node.indices, own, loop)),
+        }
         axes = mine if axes is None else axes & mine
     return bool(axes)
+
+
+def _quotients(
+    indices: tuple[Expr, ...], own: Container[object], loop: For
+) -> Iterator[tuple[tuple[int, int], tuple[object, ...]]]:
+    """The axes of the quotient and of the remainder of a variable in `own` by one divisor, and a key of the latter."""
+    for one, index in enumerate(indices):
+        if isinstance(index, FloorDiv) and index.a in own and (divisor := _fixed_key(index.b, loop)) is not None:
+            for other, rest in enumerate(indices):
+                if isinstance(rest, FloorMod) and rest.a is index.a and _fixed_key(rest.b, loop) == divisor:
+                    yield (one, other), divisor
 
 
 def _offset_key(index: Expr, own: Container[object], loop: For) -> tuple[object, ...] | None:
@@ -196,9 +210,12 @@ def _offset_key(index: Expr, own: Container[object], loop: For) -> tuple[object,
     if not isinstance(index, Add):
         return None
     rest = index.a if index.b in own else index.b if index.a in own else None
-    if rest is None:
-        return None
-    nodes = [*walk(rest)]
+    return None if rest is None else _fixed_key(rest, loop)
+
+
+def _fixed_key(expr: Expr, loop: For) -> tuple[object, ...] | None:
+    """A key of an integer term that is the same in all iterations of a loop; None for others."""
+    nodes = [*walk(expr)]
     if not all(isinstance(node, Var | IntImm | Add | Sub | Mul | FloorDiv | FloorMod) for node in nodes):
         return None
     if not defined_in(loop).isdisjoint(nodes):

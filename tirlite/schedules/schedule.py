@@ -58,6 +58,7 @@ else:  # a schedule takes few of the steps that there are
 
 
 K = TypeVar("K")
+V = TypeVar("V")
 
 _LIMITS = {"large": "large_from", "small": "small_below"}
 
@@ -162,9 +163,12 @@ class Schedule:
         """Puts perfectly nested loops into this order, from the outside in."""
         self.apply(reorder.Reorder(loops))
 
-    def fuse(self, outer: LoopName, inner: LoopName, *, flat: bool = False) -> None:
-        """Fuses two nested loops into `i.j`; with `flat`, it indexes arrays with whole rows as flattened views."""
-        self.apply(split.Fuse(outer, inner, flat))
+    def fuse(self, outer: LoopName, inner: LoopName, *, flat: bool = False, rows_of: BufferName | None = None) -> None:
+        """Fuses two nested loops into `i.j`; with `flat`, it indexes arrays with whole rows as flattened views.
+
+        With `rows_of`, it goes through the longer rows of a buffer that is read at windows, in place.
+        """
+        self.apply(split.Fuse(outer, inner, flat, rows_of))
 
     def join(self, *loops: LoopName, behind: int | tuple[int, ...] = 0) -> None:
         """Joins consecutive loops into one; the others run `behind` iterations after the first."""
@@ -178,7 +182,7 @@ class Schedule:
         """Tiles perfectly nested loops by these sizes."""
         self.apply(tile.Tile(_items("tile", sizes)))
 
-    def specialize(self, loop: LoopName, least: Mapping[str, int]) -> None:
+    def specialize(self, loop: LoopName, least: Mapping[str, int | str]) -> None:
         """Makes a second version of a loop, `i.else`, for calls in which loops, or products of them, are shorter."""
         self.apply(specialize.Specialize(loop, _items("specialize", least)))
 
@@ -343,7 +347,7 @@ def _demand_place(method: str, name: object, place: object) -> None:
         demand_kind(method, place, int)
 
 
-def _items(method: str, given: Mapping[K, int]) -> tuple[tuple[K, int], ...]:
+def _items(method: str, given: Mapping[K, V]) -> tuple[tuple[K, V], ...]:
     with boundary:
         demand_kind(method, given, Mapping)
     return tuple(given.items())

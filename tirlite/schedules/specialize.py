@@ -21,12 +21,13 @@ from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, nam
 class Specialize(ScheduleStep):
     """Makes two versions of a loop: itself if certain loops run often enough, else a copy with loops named `i.else`.
 
-    `least` maps names of loops and dims, or products of them (`p * j`), to the least number that is enough. Never
-    changes results: both versions are the same loop, for later steps to transform differently.
+    `least` maps names of loops and dims, or products of them and of numbers (`4 * p * j`), to the least number that is
+    enough, or to another such product. Never changes results: both versions are the same loop, for later steps to
+    transform differently.
     """
 
     loop: LoopName
-    least: tuple[tuple[str, int], ...]
+    least: tuple[tuple[str, int | str], ...]
 
     def __str__(self) -> str:
         return f"s.specialize({handle_of(self.loop)}, {dict(self.least)})"
@@ -34,9 +35,9 @@ class Specialize(ScheduleStep):
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)
         inside = [*statements_of(loop, For)]
-        if not all(isinstance(product, str) and isinstance(number, Integral) for product, number in self.least):
+        if not all(isinstance(one, str) and isinstance(other, Integral | str) for one, other in self.least):
             raise does_not_fit(self, "`least` takes numbers by names, or by products of these")
-        conditions = [GE(self._count(product, inside, facts), const(number, i64)) for product, number in self.least]
+        conditions = [GE(*(self._count(str(each), inside, facts) for each in pair)) for pair in self.least]
         if not conditions:
             raise does_not_fit(self, "it takes at least one condition")
         otherwise = rewrite(loop, {For: partial(named, suffix=".else")})
@@ -48,11 +49,14 @@ class Specialize(ScheduleStep):
         return with_loop(facts, loop, (form,))
 
     def _count(self, product: str, inside: list[For], facts: Facts) -> Expr:
-        """The product of loops' iteration counts and of dims."""
+        """The product of loops' iteration counts, of dims and of numbers."""
         counts: list[Expr] = []
         decided = defined_in(inside[0])
         dims = {dim.name: dim for dim in facts.func.dims}
         for name in (each.strip() for each in product.split("*")):
+            if name.isdigit():
+                counts.append(const(int(name), i64))
+                continue
             found = next((each for each in inside if each.var.name == name), None)
             if found is None and name in dims:
                 counts.append(dims[name])

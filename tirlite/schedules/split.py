@@ -17,7 +17,7 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.loops.divide_loops import divided, is_whole
 from tirlite.rewrite.vectors.lanes import last_whole
-from tirlite.schedules.handle import LoopName, chain_to, loop_named
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to, loop_named
 from tirlite.schedules.loop_facts import is_block_of
 from tirlite.schedules.order import demand_any_order, demand_independent
 from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, named, with_loop
@@ -119,11 +119,15 @@ class Fuse(ScheduleStep):
 
     With `flat`, the lets are inlined, and an access `x[c, i, j]` whose rows `j` covers whole becomes `x.flat[c, i.j]`,
     of a view in which consecutive iterations are consecutive elements across row ends.
+
+    `rows_of` is a buffer that is read at windows, as `x[c, i + u, j + v]`, and has longer rows: the fused loop goes
+    through these, `x.flat` is read in place, and iterations that lie between rows of `j` store nothing.
     """
 
     outer: LoopName
     inner: LoopName
     flat: bool = False
+    rows_of: BufferName | None = None
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         inner_chain = chain_to(facts.func, self.inner)
@@ -144,13 +148,19 @@ class Fuse(ScheduleStep):
         lets = [
             Let(each.var, _value(each, at), span=each.span) for each, at in zip((outer, inner), places, strict=True)
         ]
-        stop = folded(Mul(rounds, turns))
+        stop: Expr = folded(Mul(rounds, turns))
         made, views = (*lets, *inner.body.stmts), tuple[View, ...]()
         if self.flat:
             from tirlite.schedules.inline import without_lets
 
             body, views = _flat(inner.body, outer, inner, number, stop)
             made = (*without_lets((*lets, *body.stmts)),)
+        if self.rows_of is not None:
+            from tirlite.schedules.rows_in_place import over_rows
+
+            longer = buffer_named(facts.func, self.rows_of, inner)
+            stop, body, view = over_rows(self, facts, inner_chain, longer, number)
+            made, views = body.stmts, (view,)
         one = For(number, const(0, i64), stop, SeqStmt(made), outer.kind, span=outer.span)
         # Declare views as far out as their sources allow, so that the loops stay perfectly nested.
         of = {view.source for view in views}

@@ -33,7 +33,7 @@ class ScheduleStep(FactsPass):
 
     KEYWORDS: ClassVar[frozenset[str]] = frozenset(
         {"along", "at", "axes", "behind", "cast", "flat", "masked", "once"}
-        | {"out_of", "outside", "padded", "rolled", "tail", "types", "whole"}
+        | {"out_of", "outside", "padded", "rolled", "rows_of", "tail", "types", "whole"}
     )
 
     def __str__(self) -> str:

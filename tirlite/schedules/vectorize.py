@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
 from tirlite.ir.dtype import DType, bool_, i64
@@ -21,6 +22,9 @@ from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.loop_facts import has_whole_blocks, is_block_of, is_whole, lanes_before, trips
 from tirlite.schedules.order import demand_any_order, demand_independent
 from tirlite.schedules.step import ScheduleStep, demand_plain, does_not_fit, with_loop
+
+if TYPE_CHECKING:
+    from tirlite.schedules.rows_in_place import Rows
 
 
 @record
@@ -83,6 +87,9 @@ class Vectorize(ScheduleStep):
             raise does_not_fit(self, f"a block has {around.step} iterations, more than {lanes} lanes")
         start = loop.start
         assert isinstance(start, Var)
+        if (rows := _rows_of(loop)) is not None:
+            yield from self._across_rows(facts, loop, rows.length)
+            return
         is_all = is_whole([*statements_of(facts.func.body, For)], loop, lanes)
         count = around.count
         is_part = isinstance(count, IntImm) and count.value % lanes in narrower
@@ -96,6 +103,27 @@ class Vectorize(ScheduleStep):
             return
         made = _by_width(loop, self.lanes, lambda at, few: _Padded(facts, loop, loop.body, at, few).body(self))
         yield from made.stmts
+
+    def _across_rows(self, facts: Facts, loop: For, length: Expr) -> Iterator[Stmt]:
+        """One block of a loop that goes across rows, each at least half as long as a vector."""
+        from tirlite.schedules.rows_in_place import RowLanes, is_least
+
+        lanes = self.lanes[0]
+        if not self.masked or not is_least(facts.func, loop, length, lanes // 2):
+            raise does_not_fit(self, f"rows are not known to have {lanes // 2} elements or more")
+        is_all = is_whole([*statements_of(facts.func.body, For)], loop, lanes)
+        yield from RowLanes(loop, lanes, is_whole=is_all).block(loop.body).stmts
+
+
+def _rows_of(loop: For) -> Rows | None:
+    """The rows that a loop goes across; None if none are seen."""
+    for stmt in loop.body.stmts:
+        if isinstance(stmt, IfThenElse):
+            from tirlite.schedules.rows_in_place import rows_of
+
+            if (found := rows_of(stmt, loop.var)) is not None:
+                return found
+    return None
 
 
 def _by_width(loop: For, widths: Sequence[int], made: Callable[[Var, int], SeqStmt]) -> SeqStmt:

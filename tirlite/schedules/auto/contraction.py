@@ -53,7 +53,8 @@ class Contraction:
     `halves`: the other operand if it has 16-bit floats, which are slow to convert.
     `is_prepacked`: the kernel itself has packed `packed`, in a loop around; `is_panel`: it is stored as a panel is.
     `is_shared`: a loop around is parallel, so that none inside should be.
-    `flat`: a loop that may be fused with columns, as rows are contiguous in memory but no whole tiles.
+    `around`: a loop that may be fused with columns, as rows are contiguous in memory; `flat`: it should be, as rows are
+    no whole tiles. `is_in_place`: its iterations read windows of `packed` without a copy.
     `named`: the loops that contain lets. `is_padded`: `packed` is read under a condition.
     `keeper`: the loop around others that run this nest, in which the little that `packed` reads stays the same.
     """
@@ -79,8 +80,10 @@ class Contraction:
     is_prepacked: bool
     is_shared: bool
     is_panel: bool
+    around: For | None = None
     flat: For | None = None
     keeper: For | None = None
+    is_in_place: bool = False
 
     @property
     def batches(self) -> tuple[For, ...]:
@@ -199,18 +202,24 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
                 is_shared=any(each.kind is ForKind.PARALLEL and count_of(each) > 1 for each in around),
                 is_panel=_is_panel(across[0], terms, columns, update.store.buffer.dtype, dots, tiling),
             )
-            found.append(replace(made, flat=_flat(made, store, loads, tiling)))
+            found.append(_with_rows(made, store, loads, tiling))
     # Padded operands first: they are only vectorized if packed.
     found.sort(key=lambda each: not each.is_padded)
     return _first_that_pays(found, tiling)
 
 
-def _flat(nest: Contraction, store: Store, loads: list[Load], tiling: Tiling) -> For | None:
-    """The loop to fuse with columns: all that depends on it is either packed or has contiguous whole rows."""
+def _with_rows(nest: Contraction, store: Store, loads: list[Load], tiling: Tiling) -> Contraction:
+    """The contraction with the loop around columns, if these are whole rows."""
+    around = _around(nest, store, loads, tiling)
+    is_whole = is_known(nest.columns) and count_of(nest.columns) % tiling.lanes(nest.element, nest.columns) == 0
+    return replace(nest, around=around, flat=None if is_whole else around)
+
+
+def _around(nest: Contraction, store: Store, loads: list[Load], tiling: Tiling) -> For | None:
+    """The loop that may be fused with columns: all that depends on it is either packed or has contiguous whole rows."""
     columns, packed = nest.columns, nest.packed
     is_plain = not (nest.is_padded or nest.is_prepacked or nest.is_panel) and nest.dots is None and nest.is_dense
-    is_whole = is_known(columns) and count_of(columns) % tiling.lanes(nest.element, columns) == 0
-    if not is_plain or is_whole or packed.buffer.dtype.bytes not in (4, 8) or not tiling.masks_bytes:
+    if not is_plain or packed.buffer.dtype.bytes not in (4, 8) or not tiling.masks_bytes:
         return None
     row = store.indices[-2] if len(store.indices) > 1 else None
     loop = next((each for each in nest.batches if each.var is row), None)

@@ -14,7 +14,7 @@ from math import prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.tiled import TILE_COLUMNS, TILE_ROWS
-from tirlite.ir import For, Load, Mul, Var
+from tirlite.ir import Add, Expr, For, Load, Mul, Sub, Var, const, i64
 from tirlite.ir.printer_names import identifier
 from tirlite.ir.walk import mentions
 from tirlite.record import replace
@@ -22,6 +22,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.contraction import Contraction, contractions, least_sizes
+from tirlite.schedules.auto.in_place import Sizes, sizes_in_place
 from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_known, time_of_rows
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.cache_write import CacheWrite
@@ -55,14 +56,16 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
     """The steps that schedule the contractions of a function: the last nest first."""
     trace = Trace(facts)
     for found in reversed([*contractions(facts, tiling)]):
+        sizes = sizes_in_place(found, facts, tiling)
+        forms = _forms(found, tiling)
+        if sizes is not None:
+            each = replace(found, flat=found.around, is_in_place=True)
+            if trace.attempt(partial(trace.takes, steps(each, trace.facts, tiling, sizes))):
+                trace.figures.append(tiling.figures(_lanes(each, tiling), each.element, 0))
+                name = f"{found.loops[0].var.name}.else"
+                rest = [each for each in contractions(trace.facts, tiling) if each.loops[0].var.name == name]
+                forms = _forms(rest[-1], tiling) if sizes and rest else []
         # If a step is refused, the next form is tried; if all fail, the nest stays as it is.
-        forms = [(found, tiling)]
-        if found.keeper is not None:
-            forms.append((replace(found, keeper=None), tiling))
-        if found.flat is not None:
-            forms.append((replace(found, flat=None), tiling))
-        if _goes_by_tiles(found, tiling):
-            forms.append((found, replace(tiling, has_tiles=False)))
         for each, by in forms:
             if trace.attempt(partial(trace.takes, steps(each, trace.facts, by))):
                 rows = TILE_ROWS if _goes_by_tiles(each, by) else 0
@@ -71,11 +74,23 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
     return trace
 
 
-def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
-    """The steps for a contraction. Handles identify its loops even if other loops have the same names."""
+def _forms(found: Contraction, tiling: Tiling) -> list[tuple[Contraction, Tiling]]:
+    """The forms of a contraction whose operand is packed, the best one first."""
+    forms = [(found, tiling)]
+    if found.keeper is not None:
+        forms.append((replace(found, keeper=None), tiling))
+    if found.flat is not None:
+        forms.append((replace(found, flat=None), tiling))
+    if _goes_by_tiles(found, tiling):
+        forms.append((found, replace(tiling, has_tiles=False)))
+    return forms
+
+
+def steps(nest: Contraction, facts: Facts, tiling: Tiling, least: Sizes | None = None) -> Iterator[Pass]:
+    """The steps for a contraction of at least these sizes. Handles identify its loops even if others share names."""
     flat = nest if nest.flat is None else _flattened(nest, nest.flat)
     named, lanes = _LoopHandles(nest, facts), _lanes(flat, tiling)
-    least = least_sizes(nest, tiling)
+    least = least_sizes(nest, tiling) if least is None else least
     if least is None:
         return
     yield from (InlineLets(named(each.var.name)) for each in nest.named)
@@ -91,10 +106,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     shared = [each.var.name for each in (*nest.batches, *([first] if is_split else []), nest.columns)]
     yield from (Parallel(named(each)) for each in shared if not (nest.is_prepacked or nest.is_shared))
     if nest.flat is not None:
-        inside = (nest.flat, nest.columns, *nest.rows, *(nest.terms if nest.is_perfect else ()))
-        outside = (each for each in nest.spatial if each not in inside)
-        yield Reorder((*(named(each.var.name) for each in (*outside, *inside)),))
-        yield Fuse(named(nest.flat.var.name), named(nest.columns.var.name), flat=True)
+        yield from _fused(nest, nest.flat, named)
         nest = flat
     yield Split(named(nest.columns.var.name), lanes)
     if is_split:
@@ -112,7 +124,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
         if summed != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))
         yield _groups(nest, summed, order[0], outer, (*terms, within), lanes, tiling)
-    elif not nest.is_prepacked:
+    elif not (nest.is_prepacked or nest.is_in_place):
         if nest.halves is not None:
             own = [name for each, name in zip((first, *others), rows, strict=True) if mentions(nest.halves, each.var)]
             yield Pack(nest.halves.buffer.name, outer, (*map(named, own), *terms), cast=nest.kind)
@@ -131,12 +143,28 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
         yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
 
 
+def _fused(nest: Contraction, around: For, named: _LoopHandles) -> Iterator[Pass]:
+    """The steps that fuse the loop `around` with its columns, and so rows of the result, or of the operand in place."""
+    inside = (around, nest.columns, *nest.rows, *(nest.terms if nest.is_perfect else ()))
+    outside = (each for each in nest.spatial if each not in inside)
+    yield Reorder((*(named(each.var.name) for each in (*outside, *inside)),))
+    if nest.is_in_place and not nest.is_local:
+        yield CacheWrite(nest.store.buffer.name, named(nest.rows[-1].var.name))
+    rows_of = nest.packed.buffer.name if nest.is_in_place else None
+    yield Fuse(named(around.var.name), named(nest.columns.var.name), flat=not nest.is_in_place, rows_of=rows_of)
+
+
 def _flattened(nest: Contraction, around: For) -> Contraction:
     """The contraction after fusing the loop `around` with its columns."""
     columns = nest.columns
-    stop = folded(Mul(around.count, columns.count))
+    stop: Expr = folded(Mul(around.count, columns.count))
+    if nest.is_in_place:
+        width = nest.packed.buffer.shape[-1]
+        stop = folded(Add(Mul(Sub(around.count, const(1, i64)), width), columns.count))
     one = columns.replaced(var=Var(f"{around.var.name}.{columns.var.name}"), stop=stop)
     spatial = tuple(one if each is columns else each for each in nest.spatial if each is not around)
+    if nest.is_in_place:
+        return replace(nest, columns=one, spatial=spatial, is_perfect=False, is_local=True)
     store, packed = nest.store, nest.packed
     store = store.replaced(buffer=replace(store.buffer, name=f"{store.buffer.name}.flat"))
     if is_flat(packed, around, columns):
@@ -159,6 +187,8 @@ def _lanes(nest: Contraction, tiling: Tiling) -> int:
 def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
     """The lanes of all vectors, and those of a narrower last one, if it saves a good part of the whole."""
     least = max(2, tiling.vector_bytes // nest.element)
+    if nest.is_in_place:
+        return (lanes,)
     if _goes_by_tiles(nest, tiling):
         least = TILE_COLUMNS
     if not is_known(nest.columns):
