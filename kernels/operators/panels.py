@@ -25,6 +25,9 @@ _ELEMENTS, _FEWEST = 6272, 48
 _PIECES = 4  # the fewest pieces for workers
 # The weights of a part of the channels, which fit in the L1 cache besides the elements that they are multiplied by.
 _WEIGHTS = 4608
+# Convolutions go by rows if all weights fit in the L1 cache, and a row has as many columns as most register tiles. The
+# results of at most `_ROWS` rows are stored together, if they fill vectors.
+_ALL_WEIGHTS, _COLUMNS, _ROWS, _LANES = 7168, 12, 4, 16
 # Rows are divided into at most `_ZONES` zones if at most `_INSIDE` of their taps are inside of the image: with 33 rows
 # and a dilation of 12 these are 76 %, and zones took 0.78 of the time. Zones of columns as well were slower than none.
 _INSIDE, _ZONES = 0.9, 3
@@ -36,19 +39,21 @@ def convolution(
 ) -> PrimFunc:
     """The convolution of x with weights packed into panels, `[panels, inputs of a group, *window, outputs]`.
 
-    For small images: vectors run over outputs, as places would not fill them, and sums are transposed when stored. For
-    windows of several elements the image is copied with its padding: a single image once for all panels, each of
-    several images once per share of the panels. For 1 x 1 windows with strides, the elements that are read are copied.
+    Vectors run over outputs, and sums are transposed when stored. An image with padding is copied with it: a single one
+    once for all panels, each of several once per share of the panels. Of 1 x 1 windows, what strides read is copied.
     """
     batches, (blocks, taken, *taps, size), image = extents(X)[0], extents(W), extents(Y)[2:]
     window = Window.of(extents(X)[2:], image, taps, **moves)
     places, elements, kind = count_of(image), count_of(extents(X)[2:]), computed_in(X.dtype)
-    is_point = count_of(taps) == 1
-    add_windows, hold, held_type = _of_windows(window, size, taken, kind)
+    is_point, is_bare = count_of(taps) == 1, _is_bare(window) and X.dtype == kind
+    add_windows, hold, held_type = _of_windows(window, size, taken, kind, is_bare=is_bare)
     is_picked, planes = is_point and not window.is_point, batches * groups
     add_up = _of_points(places, size, taken, kind) if is_point else add_windows
     panel, pick = _panel(add_up, (places, size), kind, (groups, blocks), B is not None), picking(window)
     several = _of_several(panel, hold, held_type, (planes, groups, blocks))
+    if goes_by_rows(window, extents(W), groups) and X.dtype == kind:
+        sweep = _by_rows(window, batches, W, has_bias=B is not None)
+        return with_bias("convolution", (X, W, B, Y), (blocks, size), sweep)
 
     @tl.inline
     def sweep(x, w, biases, y):
@@ -58,7 +63,7 @@ def convolution(
             picked = tl.alloc(x.dtype[planes, taken, places])
             pick(picked, whole, 0)
             panels(picked, w, biases, y)
-        elif tl.static(is_point):
+        elif tl.static(is_point or is_bare):
             panels(images, w, biases, y)
         elif tl.static(is_one(planes)):
             held = tl.alloc(held_type)
@@ -81,6 +86,48 @@ def convolution(
                     panel(images, w, results, biases, p // blocks, p % blocks)
 
     return with_bias("convolution", (X, W, B, Y), (blocks, size), sweep)
+
+
+def _is_bare(window: Window) -> bool:
+    """Whether no tap of a window of two axes with known extents is in the padding."""
+    axes = zip(*window, strict=True)
+    inside = ((places - 1) * step + (size - 1) * gap < inputs for inputs, places, size, step, _, gap in axes)
+    return not any(window.before) and all(inside)
+
+
+def goes_by_rows(window: Window, weights: Sequence[Extent], groups: int) -> bool:
+    """Whether all weights stay in the L1 cache while results are computed row by row, without a copy of the image."""
+    count = count_of(weights)
+    is_small = isinstance(count, int) and count <= _ALL_WEIGHTS and groups == 1 != count_of(window.size)
+    return is_small and window.places[-1] >= _COLUMNS and _is_bare(window)
+
+
+def _by_rows(window: Window, batches: Extent, W: TensorType, *, has_bias: bool) -> Inline:
+    """`sweep(x, w, biases, y)`: all results, those of a few rows together, panel by panel."""
+    (height, width), (rows, columns), (blocks, taken, *_, size) = window.inputs, window.places, extents(W)
+    high = next((n for n in range(1, _ROWS + 1) if rows % n == 0 and n * columns % _LANES == 0), 1)
+    kind, bands, zone = computed_in(W.dtype), rows // high, _Zone(0, high, 0, window.size[0])
+    add_up = _of_zone(window, (taken, 1, size), kind, is_once=True)
+
+    @tl.inline
+    def sweep(x, w, biases, y):
+        images = tl.view(x, kind[batches, taken, height, width])
+        results = tl.view(y, y.dtype[batches, blocks, size, bands, high * columns])
+        with tl.allow("contract"):
+            for piece in tl.parallel(batches * bands):
+                t, band = piece // bands, piece % bands
+                for p in range(blocks):
+                    sums = tl.alloc(kind[high, columns, size])
+                    add_up(sums, images, w, t, p, zone, band * high)
+                    line = tl.view(sums, kind[high * columns, size])
+                    for q in range(size):
+                        for i in range(high * columns):
+                            if tl.static(has_bias):
+                                results[t, p, q, band, i] = y.dtype(line[i, q] + kind(biases[p, q]))
+                            else:
+                                results[t, p, q, band, i] = y.dtype(line[i, q])
+
+    return sweep
 
 
 def _of_several(panel: Inline, hold: Inline, held_type: TensorType, of: tuple[Extent, int, int]) -> Inline:
@@ -369,10 +416,13 @@ def _zones(window: Window) -> list[_Zone]:
     return [_Zone(rows[0], rows[-1] + 1, taps[0], taps[-1] + 1) for taps, rows in runs]
 
 
-def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> tuple[Inline, Inline, TensorType]:
+def _of_windows(
+    window: Window, size: int, taken: Extent, kind: DType, *, is_bare: bool
+) -> tuple[Inline, Inline, TensorType]:
     """`add_up(sums, held, w, t, p)`: the sums of panel p over the window, from the copied plane.
 
-    Also returns `hold(held, images, t)`, which copies plane t with its padding, and the type of the copy.
+    Also returns `hold(held, images, t)`, which copies plane t with its padding, and the type of the copy. With
+    `is_bare`, `add_up` reads plane t of the images themselves.
     """
     (height, width), (rows, columns), (down, across) = window.inputs, window.places, window.size
     (row_step, step), (row_gap, gap) = window.strides, window.dilations
@@ -381,7 +431,7 @@ def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> tuple[
     copied, held_each = block.copied, block.held
     fill = filling(window._replace(strides=(1, 1)), block, kind, whole=True)
     count = _parts(taken, down * across * size)
-    each = taken // count
+    each, (tall, long) = taken // count, (height, width) if is_bare else (copied, wide)
     zones = _zones(window)
 
     @tl.inline
@@ -392,24 +442,28 @@ def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> tuple[
 
     @tl.inline
     def add_up(sums, held, w, t, p):
-        under = tl.view(held, kind[count, each, copied, wide])
+        first = t * count if tl.static(is_bare) else 0
+        under = tl.view(held, kind[held.shape[0] * count if is_bare else count, each, tall, long])
         totals = tl.view(sums, kind[rows, columns, size])
-        for i in range(rows):
-            for j in range(columns):
-                for q in range(size):
-                    totals[i, j, q] = kind(0)
+        if tl.static(not is_once):
+            for i in range(rows):
+                for j in range(columns):
+                    for q in range(size):
+                        totals[i, j, q] = kind(0)
         for part in range(count):
             for zone in tl.static(zones):
-                add_zone(totals, under, w, part, p * count + part, zone)
+                add_zone(totals, under, w, first + part, p * count + part, zone, 0)
 
-    add_zone = _of_zone(window, (taken, count, size), kind)
+    is_once = count == 1 and len(zones) == 1
+    add_zone = _of_zone(window, (taken, count, size), kind, is_once=is_once)
     return add_up, hold, kind[taken, 1, 1, 1, held_each]
 
 
-def _of_zone(window: Window, of: tuple[Extent, int, int], kind: DType) -> Inline:
-    """`add_zone(totals, under, w, part, other, zone)`: adds a part of the channels to the sums of a zone.
+def _of_zone(window: Window, of: tuple[Extent, int, int], kind: DType, *, is_once: bool) -> Inline:
+    """`add_zone(totals, under, w, part, other, zone, row)`: adds a part of the channels to the sums of a zone.
 
-    `of` is the channels of a group, the number of their parts, and the outputs of a panel.
+    The sums are those of the results from `row` on. `of` is the channels of a group, the number of their parts, and the
+    outputs of a panel. With `is_once`, the sums are those of this part alone.
     """
     taken, count, size = of
     (row_step, step), (row_gap, gap) = window.strides, window.dilations
@@ -419,27 +473,27 @@ def _of_zone(window: Window, of: tuple[Extent, int, int], kind: DType) -> Inline
     outer = each if down > 1 else 1
 
     @tl.inline
-    def add_zone(totals, under, w, part, other, zone):
+    def add_zone(totals, under, w, part, other, zone, row):
         factors = tl.view(w, w.dtype[w.shape[0] * count, each, down, across, size])
         pairs = tl.view(w, w.dtype[w.shape[0] * count, outer, each * down * across // outer, size])
         for i in range(tl.static(zone.first), tl.static(zone.end)):
             for j in range(columns):
                 for q in range(size):
-                    total = totals[i, j, q]
+                    total = kind(0) if tl.static(is_once) else totals[i, j, q]
                     if tl.static(across == 2 and down > 1):
                         for c in tl.reduce(each):
                             for k in tl.reduce(2 * tl.static(zone.top), 2 * tl.static(zone.bottom)):
-                                at = under[part, c, i * row_step + k // 2 * row_gap, j * step + k % 2 * gap]
+                                at = under[part, c, (row + i) * row_step + k // 2 * row_gap, j * step + k % 2 * gap]
                                 total += at * kind(pairs[other, c, k, q])
                     elif tl.static(across == 2):
                         for k in tl.reduce(2 * each):
-                            at = under[part, k // 2, i * row_step, j * step + k % 2 * gap]
+                            at = under[part, k // 2, (row + i) * row_step, j * step + k % 2 * gap]
                             total += at * kind(pairs[other, 0, k, q])
                     else:
                         for c in tl.reduce(each):
                             for r in tl.reduce(tl.static(zone.top), tl.static(zone.bottom)):
                                 for s in tl.reduce(across):
-                                    at = under[part, c, i * row_step + r * row_gap, j * step + s * gap]
+                                    at = under[part, c, (row + i) * row_step + r * row_gap, j * step + s * gap]
                                     total += at * kind(factors[other, c, r, s, q])
                     totals[i, j, q] = total
 

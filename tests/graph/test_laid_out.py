@@ -211,6 +211,45 @@ def test_panels_of_convolutions_begin_where_lines_of_caches_do() -> None:
             assert not layout.function(weights).ctypes.data % 64
 
 
+@pytest.mark.parametrize(
+    ("image", "outputs", "size", "step", "gap", "pads", "is_bare"),
+    [
+        ((9, 52), 48, (4, 4), 4, 1, 0, True),
+        ((4, 30), 32, (2, 2), 2, 1, 0, True),
+        ((5, 33), 16, (3, 3), 2, 1, 0, True),
+        ((2, 27), 16, (1, 5), 1, 1, 0, True),
+        ((9, 17), 16, (3, 2), 1, 3, 0, True),
+        ((5, 33), 16, (3, 3), 2, 1, (0, 0, 1, 1), True),
+        ((6, 34), 16, (3, 3), 2, 1, (0, 0, 1, 1), False),
+        ((6, 34), 16, (3, 3), 2, 1, 1, False),
+    ],
+)
+def test_windows_of_few_weights_without_padding_go_by_rows_and_copy_no_image(
+    image: tuple[int, int], outputs: int, size: tuple[int, int], step: int, gap: int, pads: object, *, is_bare: bool
+) -> None:
+    g, weights = Builder("layer"), RNG.standard_normal((outputs, 3, *size), np.float32)
+    x, w = g.input("x", tl.f32[n, 3, *image]), g.constant(weights, name="w")
+    function = g.function(g.conv(x, w, BIAS[:outputs], stride=step, dilation=gap, pad=pads))
+    net, x = compile(function, target=tl.Target("x86-64-v4")), RNG.standard_normal((2, 3, *image), np.float32)
+    made = "".join(map(str, callees(net.lowered)))
+    assert ("band" in made) is ("held" not in made) is is_bare
+    assert "interleave" in made or not is_bare
+    np.testing.assert_allclose(net.interpret(x), evaluate(function, x), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(compile(function)(x), evaluate(function, x), rtol=0, atol=1e-4)
+
+
+def test_images_that_are_read_in_place_are_those_without_padding() -> None:
+    g, weights = Builder("layer"), RNG.standard_normal((128, 16, 3, 3), np.float32)
+    x = g.input("x", tl.f32[2, 32, 9, 9])
+    w = g.constant(weights, name="w")
+    function = g.function(g.conv(x, w, stride=2, groups=2))
+    net, x = compile(function), RNG.standard_normal((2, 32, 9, 9), np.float32)
+    made = "".join(map(str, callees(net.lowered)))
+    assert "w_panels" in str(net.ir)
+    assert "held" not in made
+    np.testing.assert_allclose(net(x), evaluate(function, x), rtol=0, atol=1e-3)
+
+
 def test_an_image_that_would_take_much_storage_is_not_copied_for_windows() -> None:
     assert "panels" not in str(compile(grouped(136, 1, 64), target=tl.Target("x86-64-v4")).ir)
 

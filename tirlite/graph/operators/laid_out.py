@@ -310,12 +310,23 @@ def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
         is_small = attrs.groups == 1 and 1 < rows * columns < _SPOTS and call.dtype == f32
         return attrs if is_small and _columns_of_panel(outputs, sizes) else None
     blocks, rest = divmod(outputs, min(sizes))
+    if not rest and call.dtype == f32 and _goes_by_rows(call, attrs):
+        return attrs
     is_whole = rest == 0 and blocks % attrs.groups == 0 and (blocks % _EVEN == 0 or outputs >= _UNEVEN)
     is_window = taken > 1 and prod(size) > 1
     is_shared = (attrs.groups, call.args[0].shape[0]) == (1, 1) and sizes != NARROW
     pays = is_shared and prod(size) >= _WINDOW and taken >= _CHANNELS
     most = _SHARED if pays else _COPIED
     return attrs if is_whole and is_window and taken * height * width * f32.bytes <= most else None
+
+
+def _goes_by_rows(call: Call, attrs: Conv) -> bool:
+    """Whether the kernel computes row by row, whatever the extents of the image."""
+    window = import_module("tirlite.kernels.operators.window").Window
+    image, weights = call.args[0].shape[2:], call.args[1].shape
+    before = pads_of(attrs, image, weights[2:])[:2]
+    moved = window(image, call.shape[2:], tuple(weights[2:]), attrs.strides, before, attrs.dilations)
+    return bool(import_module("tirlite.kernels.operators.panels").goes_by_rows(moved, weights, attrs.groups))
 
 
 def windows_by_panels(call: Call, sizes: Sizes) -> Conv | None:
