@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from graph.onnx import written
 
 from tirlite.bench import onnxruntime_figures
 from tirlite.bench.graphs import PLANNERS, GraphRow, Peer, graphs_text
 from tirlite.bench.main import main
 
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 
 Shown = pytest.CaptureFixture[str]
 
@@ -21,12 +22,9 @@ Shown = pytest.CaptureFixture[str]
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """Three tensors between four operators, of 12 n bytes each: one storage does for all."""
-    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-    x, y = (helper.make_tensor_value_info(name, kind, ["n", 3]) for name in "xy")
-    names = "xabcy"
-    nodes = [helper.make_node("Softmax", [names[i]], [names[i + 1]]) for i in range(4)]
-    graph = helper.make_graph(nodes, "net", [x], [y])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    made = written.model(
+        "(float[n, 3] x) => (float[n, 3] y) { a = Softmax(x) b = Softmax(a) c = Softmax(b) y = Softmax(c) }"
+    )
     path = tmp_path / "chain.onnx"
     path.write_bytes(made.SerializeToString())
     return path
@@ -88,7 +86,7 @@ def test_what_onnxruntime_refuses_is_measured_alone(
 
 def test_a_model_in_parts_is_timed_whole(tmp_path: Path, capsys: Shown) -> None:
     # The steps are known only at run time, and nothing bounds how many results they stack.
-    text = """<ir_version: 10, opset_import: ["" : 18]> net (float[n] x, int64 k) => (float[n] y, float[m, n] all) {
+    text = """(float[n] x, int64 k) => (float[n] y, float[m, n] all) {
         r = Relu(x)
         y, all = Loop(k, "", r) <body: graph = b (int64 i, bool c, float[n] s) => (bool c2, float[n] t, float[n] o) {
             t = Exp(s)
@@ -97,7 +95,7 @@ def test_a_model_in_parts_is_timed_whole(tmp_path: Path, capsys: Shown) -> None:
         }>
     }"""
     path = tmp_path / "steps.onnx"
-    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    path.write_bytes(written.model(text).SerializeToString())
     assert main(["bench", "graphs", str(path), "--quick", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["graphs"]
     assert (row["parts"], row["intermediates"], row["raw"]) == (2, None, None)

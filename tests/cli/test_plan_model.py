@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from graph.onnx import written
 
 import tirlite as tl
 from tirlite.cli.main import main
 
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 
 Shown = pytest.CaptureFixture[str]
 
@@ -20,12 +21,9 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three tensors between four operators that go row by row, of 12 n bytes each: one storage does for all."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-    x, y = (helper.make_tensor_value_info(name, kind, ["n", 3]) for name in "xy")
-    names = "xabcy"
-    nodes = [helper.make_node("Softmax", [names[i]], [names[i + 1]]) for i in range(4)]
-    graph = helper.make_graph(nodes, "net", [x], [y])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    made = written.model(
+        "(float[n, 3] x) => (float[n, 3] y) { a = Softmax(x) b = Softmax(a) c = Softmax(b) y = Softmax(c) }"
+    )
     path = tmp_path / "net.onnx"
     path.write_bytes(made.SerializeToString())
     return path
@@ -120,13 +118,10 @@ def test_an_error_tells_how_its_own_option_is_written(model: Path, capsys: Shown
 
 def test_a_model_in_one_part_that_waits_for_an_extent_is_planned_in_a_call(tmp_path: Path, capsys: Shown) -> None:
     """As many columns as an input says: nothing bounds that before a run."""
-    helper, types = onnx.helper, onnx.TensorProto
-    inputs = [helper.make_tensor_value_info(name, types.INT64, shape) for name, shape in (("x", ["n"]), ("depth", []))]
-    values = helper.make_tensor("values", types.FLOAT, [2], [0.0, 1.0])
-    nodes = [helper.make_node("OneHot", ["x", "depth", "values"], ["y"])]
-    graph = helper.make_graph(nodes, "net", inputs, [onnx.ValueInfoProto(name="y")], [values])
+    node = "y = OneHot(x, depth, values)"
+    made = written.model(f"(int64[n] x, int64 depth) => (y) <float[2] values = {{0, 1}}> {{ {node} }}")
     path = tmp_path / "columns.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    path.write_bytes(made.SerializeToString())
     assert main(["plan", str(path), "--json"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)["total"] == 0
