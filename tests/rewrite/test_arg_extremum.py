@@ -174,7 +174,8 @@ def kept(x: tl.f32[n, m], y: tl.out[tl.i32[n]]):
 
 @pytest.mark.parametrize("height", [1, 2, 9])
 def test_columns_in_order_keep_the_first_of_equal_values(height: int) -> None:
-    assert "==" not in str(columns.lowered)
+    _, several = str(columns.lowered).split("    else:\n", 1)  # than one column, which is searched as a row
+    assert "==" not in several
     x = np.random.default_rng(height).integers(-2, 3, (height, 45)).astype(np.float32)
     x[:, 3], x[:, 40] = -inf, inf
     x[-1, 5] = x[0, 6] = x[height // 2 :, 7] = nan

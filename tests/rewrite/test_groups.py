@@ -150,6 +150,22 @@ def middle(x: tl.f32[n, k, m], y: tl.out[tl.f32[n, m]]):
                 y[i, j] += x[i, p, j]
 
 
+@tl.kernel
+def sums(x: tl.f32[n, m], y: tl.out[tl.f32[m]]):
+    for j in range(m):
+        total = tl.f32(0)
+        for i in tl.reduce(n):
+            total += x[i, j]
+        y[j] = total
+
+
+@tl.kernel
+def outer(x: tl.f32[n], z: tl.f32[m], y: tl.out[tl.f32[n, m]]):
+    for j in range(m):
+        for i in range(n):
+            y[i, j] = x[i] * z[j]
+
+
 def test_what_goes_down_one_column_goes_along_it() -> None:
     draw = np.random.default_rng(0)
     for count, columns in product_of((3, 100), (1, 2, 5, 21)):
@@ -159,7 +175,10 @@ def test_what_goes_down_one_column_goes_along_it() -> None:
         z = draw.random((2, count, columns), np.float32)
         np.testing.assert_allclose(middle(z), z.sum(1), rtol=1e-5)
         np.testing.assert_array_equal(tl.compile(middle.lowered, strategy="none").interpret(z), middle(z))
-    for kernel in shares, middle:
+        np.testing.assert_allclose(sums(x), x.sum(0), rtol=1e-5)
+        np.testing.assert_array_equal(tl.compile(sums.lowered, strategy="none").interpret(x), sums(x))
+        np.testing.assert_array_equal(outer(x[:, 0], x[0]), np.outer(x[:, 0], x[0]))
+    for kernel in shares, middle, sums, outer:
         assert "m == 1" in str(kernel.lowered)
 
 

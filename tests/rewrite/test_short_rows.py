@@ -139,6 +139,10 @@ def test_nearest_centroids_are_those_of_numpy(rows: int, columns: int) -> None:
     np.testing.assert_array_equal(found, ((x[:, None] - z) ** 2).sum(2).argmin(1))
 
 
+def test_rows_read_a_few_times_are_turned_over_only_if_they_are_shorter() -> None:
+    assert "if n >= 32 and k <= 64 and k <= m * 16:" in str(nearest.lowered)
+
+
 @pytest.mark.parametrize("columns", COLUMNS[1:])
 @pytest.mark.parametrize("rows", ROWS)
 def test_rows_are_stored_back(rows: int, columns: int) -> None:

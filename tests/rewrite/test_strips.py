@@ -30,23 +30,23 @@ def vectorized(source: str) -> str:
 def test_rows_of_a_strip_are_read_as_they_lie() -> None:
     found = vectorized(SUMS.format(rows="range(n)", stmt="s += x[i, j]"))
     wanted = """\
-    if m >= 65:
+if m >= 65:
         for strip in range(0, m, 512):
             width = min(m - strip, 512)
-            s = tl.alloc(tl.f64[512], scope="local")
+            s_1 = tl.alloc(tl.f64[512], scope="local")
             for lane in range(width):
-                s[lane] = 0.0
+                s_1[lane] = 0.0
             for i in range(0, n // 4 * 4, 4):
                 for lane in range(width):
-                    s[lane] = s[lane] + x[i, strip + lane]
-                    s[lane] = s[lane] + x[i + 1, strip + lane]
-                    s[lane] = s[lane] + x[i + 2, strip + lane]
-                    s[lane] = s[lane] + x[i + 3, strip + lane]
+                    s_1[lane] = s_1[lane] + x[i, strip + lane]
+                    s_1[lane] = s_1[lane] + x[i + 1, strip + lane]
+                    s_1[lane] = s_1[lane] + x[i + 2, strip + lane]
+                    s_1[lane] = s_1[lane] + x[i + 3, strip + lane]
             for i in range(n // 4 * 4, n):
                 for lane in range(width):
-                    s[lane] = s[lane] + x[i, strip + lane]
+                    s_1[lane] = s_1[lane] + x[i, strip + lane]
             for lane in range(width):
-                y[strip + lane] = s[lane] / 2.0
+                y[strip + lane] = s_1[lane] / 2.0
 """
     assert wanted in found
 

@@ -129,33 +129,40 @@ def test_a_loop_around_a_sum_ends_by_few_vectors_of_which_lanes_are_off() -> Non
         """
         for i in range(n):
             k = 2 * i
-            for j in range(0, m // 64 * 64, 64):
-                t = tl.alloc(tl.f32[64], scope="local")
-                t[tl.ramp(0, 1, 64)] = tl.broadcast(tl.f32(0), 64)
+            if m == 1:
+                u = tl.view(x, tl.f32[n])
+                v = tl.view(y, tl.f32[n])
+                v[i] = 0
                 for p in range(n):
-                    t[tl.ramp(0, 1, 64)] = t[tl.ramp(0, 1, 64)] + x[p, tl.ramp(j, 1, 64)]
-                y[i, tl.ramp(j, 1, 64)] = t[tl.ramp(0, 1, 64)]
-            if m % 64 > 32:
-                on = tl.ramp(tl.i32(0), tl.i32(1), 64) < tl.broadcast(tl.i32(m % 64), 64)
-                t = tl.alloc(tl.f32[64], scope="local")
-                t[tl.ramp(0, 1, 64)] = tl.broadcast(tl.f32(0), 64)
-                for p in range(n):
-                    t[tl.ramp(0, 1, 64)] = t[tl.ramp(0, 1, 64)] + x[p, tl.masked(tl.ramp(m // 64 * 64, 1, 64), on)]
-                y[i, tl.masked(tl.ramp(m // 64 * 64, 1, 64), on)] = t[tl.ramp(0, 1, 64)]
-            elif m % 64 > 16:
-                on = tl.ramp(tl.i32(0), tl.i32(1), 32) < tl.broadcast(tl.i32(m % 64), 32)
-                t = tl.alloc(tl.f32[32], scope="local")
-                t[tl.ramp(0, 1, 32)] = tl.broadcast(tl.f32(0), 32)
-                for p in range(n):
-                    t[tl.ramp(0, 1, 32)] = t[tl.ramp(0, 1, 32)] + x[p, tl.masked(tl.ramp(m // 64 * 64, 1, 32), on)]
-                y[i, tl.masked(tl.ramp(m // 64 * 64, 1, 32), on)] = t[tl.ramp(0, 1, 32)]
-            elif m % 64 > 0:
-                on = tl.ramp(tl.i32(0), tl.i32(1), 16) < tl.broadcast(tl.i32(m % 64), 16)
-                t = tl.alloc(tl.f32[16], scope="local")
-                t[tl.ramp(0, 1, 16)] = tl.broadcast(tl.f32(0), 16)
-                for p in range(n):
-                    t[tl.ramp(0, 1, 16)] = t[tl.ramp(0, 1, 16)] + x[p, tl.masked(tl.ramp(m // 64 * 64, 1, 16), on)]
-                y[i, tl.masked(tl.ramp(m // 64 * 64, 1, 16), on)] = t[tl.ramp(0, 1, 16)]
+                    v[i] = v[i] + u[p]
+            else:
+                for j in range(0, m // 64 * 64, 64):
+                    t = tl.alloc(tl.f32[64], scope="local")
+                    t[tl.ramp(0, 1, 64)] = tl.broadcast(tl.f32(0), 64)
+                    for p in range(n):
+                        t[tl.ramp(0, 1, 64)] = t[tl.ramp(0, 1, 64)] + x[p, tl.ramp(j, 1, 64)]
+                    y[i, tl.ramp(j, 1, 64)] = t[tl.ramp(0, 1, 64)]
+                if m % 64 > 32:
+                    on = tl.ramp(tl.i32(0), tl.i32(1), 64) < tl.broadcast(tl.i32(m % 64), 64)
+                    t = tl.alloc(tl.f32[64], scope="local")
+                    t[tl.ramp(0, 1, 64)] = tl.broadcast(tl.f32(0), 64)
+                    for p in range(n):
+                        t[tl.ramp(0, 1, 64)] = t[tl.ramp(0, 1, 64)] + x[p, tl.masked(tl.ramp(m // 64 * 64, 1, 64), on)]
+                    y[i, tl.masked(tl.ramp(m // 64 * 64, 1, 64), on)] = t[tl.ramp(0, 1, 64)]
+                elif m % 64 > 16:
+                    on = tl.ramp(tl.i32(0), tl.i32(1), 32) < tl.broadcast(tl.i32(m % 64), 32)
+                    t = tl.alloc(tl.f32[32], scope="local")
+                    t[tl.ramp(0, 1, 32)] = tl.broadcast(tl.f32(0), 32)
+                    for p in range(n):
+                        t[tl.ramp(0, 1, 32)] = t[tl.ramp(0, 1, 32)] + x[p, tl.masked(tl.ramp(m // 64 * 64, 1, 32), on)]
+                    y[i, tl.masked(tl.ramp(m // 64 * 64, 1, 32), on)] = t[tl.ramp(0, 1, 32)]
+                elif m % 64 > 0:
+                    on = tl.ramp(tl.i32(0), tl.i32(1), 16) < tl.broadcast(tl.i32(m % 64), 16)
+                    t = tl.alloc(tl.f32[16], scope="local")
+                    t[tl.ramp(0, 1, 16)] = tl.broadcast(tl.f32(0), 16)
+                    for p in range(n):
+                        t[tl.ramp(0, 1, 16)] = t[tl.ramp(0, 1, 16)] + x[p, tl.masked(tl.ramp(m // 64 * 64, 1, 16), on)]
+                    y[i, tl.masked(tl.ramp(m // 64 * 64, 1, 16), on)] = t[tl.ramp(0, 1, 16)]
         """,
     )
 

@@ -121,4 +121,6 @@ def _vectors(loop: For, widths: Iterable[int]) -> Iterator[Stmt]:
         end = yield from held(folded(Add(loop.start, whole)), "whole", loop)
         yield For(at, start, end, vectors.block(loop.body), step=loop.step * lanes)
         start = end
-    yield loop.replaced(start=start)
+    # The bound shows code generation that few iterations are left: LLVM need not vectorize them.
+    end = folded(Add(start, const(loop.step * lanes, i64)))
+    yield loop.replaced(start=start, stop=Min(end, stop) if loop.step > 0 else Max(end, stop))

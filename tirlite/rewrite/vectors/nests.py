@@ -219,7 +219,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
             body = with_local_elements(chain[place], facts.touches_in.get(chain[place], {}))
             made = _at(chain, place, body, facts, rules, has_rows=False)
             if made is not None:
-                return made if rules.called else _or_one_column(chain, made, facts)
+                return made if rules.called else _or_one_column(chain, place, made, facts)
             tried[place] = body
     innermost = chain[-1]
     if rules.processor.permutes and not rules.called and (resampled := _resampled(innermost, facts, rules)) is not None:
@@ -286,21 +286,23 @@ def _is_in_order(loop: For) -> bool:
     return loop.kind is ForKind.SERIAL and not has_check(loop) and not _goes_by_vectors(loop)
 
 
-def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
-    """The statements `made` of a chain; for a single column, loops down that column, which is then contiguous."""
-    found = of_one_element(chain[-1], facts.params)
-    if found is None or not _go_along_rows(found[2], 3 - len(chain)):
+def _or_one_column(chain: list[For], place: int, made: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
+    """The statements `made` of a chain; for a single column, at `place`, loops down it, which is then contiguous."""
+    loop = chain[place]
+    found = of_one_element(loop, facts.params)
+    inside = [each.stop for each in statements_of(loop.body, For)]
+    if found is None or not _go_along_rows(found[2]) or mentions(inside, {loop.stop}):
         return made
     condition, views, stmts = found
-    single = SeqStmt((*declared(views, nested(chain[:-1], *stmts).stmts),))
+    single = SeqStmt((*declared(views, nested(chain[:place], *stmts).stmts),))
     return (IfThenElse(condition, single, SeqStmt(made), span=chain[0].span),)
 
 
-def _go_along_rows(stmts: tuple[Stmt, ...], fewest: int) -> bool:
-    """Whether at least `fewest` of the statements are loops, each of which loads adjacent elements and only stores."""
+def _go_along_rows(stmts: tuple[Stmt, ...]) -> bool:
+    """Whether there are loops among statements, each of which loads adjacent elements and only stores."""
     loops = [stmt for stmt in stmts if isinstance(stmt, For)]
     loads = [(node, loop) for loop in loops for node in loads_in(loop.body) if mentions(node, loop.var)]
-    return len(loops) >= max(fewest, 1) and all(
+    return bool(loops) and all(
         moved_by(node.indices[-1], loop.var) == 1 and loop.body.kinds <= {Let, Store} for node, loop in loads
     )
 

@@ -152,12 +152,13 @@ class ShortRows(Columns):
 
     def _follows(self, element: Load, loop: For | IfThenElse | While) -> bool:
         """Whether an inner loop, with bounds known before the iteration, goes along the row of an element."""
-        if not isinstance(loop, For) or loop.step != 1:
-            return False
-        bounds = [*walk(loop.start, loop.stop)]
-        if any(isinstance(node, Load) or node in self.own for node in bounds):
+        if not isinstance(loop, For) or loop.step != 1 or not self.is_known(loop):
             return False
         return self._goes_along(element, loop, self.inside)
+
+    def is_known(self, loop: For) -> bool:
+        """Whether the bounds of an inner loop are known before the iteration."""
+        return not any(isinstance(node, Load) or node in self.own for node in walk(loop.start, loop.stop))
 
     def _row(self, first: Load, count: Expr, element: Load, *, is_stored: bool) -> _LaneRow:
         """The row with this first element, transposed in front if it is new. Raises NotVector."""
@@ -246,6 +247,7 @@ def with_short_rows(
     reductions = [each for each in statements_of(loop.body, For) if each.kind is ForKind.REDUCE]
     repeated = any(each not in loop.body.stmts for each in reductions)
     sums = len(reductions) * (_REPEATED if repeated else 1)
+    around = [each for each in loop.body.stmts if isinstance(each, For) and each not in reductions]
     if sums < _FEWEST_SUMS or not processor.has_masks(4) or all(map(is_short, reductions)):
         return None
     loads = (node for node in loads_in(*statements(body)) if node.indices)
@@ -267,6 +269,11 @@ def with_short_rows(
     except NotVector:
         return None
     bounds: list[Expr] = [] if isinstance(rows, IntImm) else [GE(rows, const(lanes, i64))]
-    for bound in (LE(row.count, const(most, i64)) for row in trial.rows if not isinstance(row.count, IntImm)):
+    found = [LE(row.count, const(most, i64)) for row in trial.rows if not isinstance(row.count, IntImm)]
+    if repeated and len(around) == 1 and trial.is_known(around[0]) and not isinstance(around[0].count, IntImm):
+        # The last block may be mostly rows of the one before, so each run of the loop must be worth more.
+        worth = folded(Mul(around[0].count, const(vector * len(reductions), i64)))
+        found += [LE(row.count, worth) for row in trial.rows if row not in trial.stored]
+    for bound in found:
         bounds += () if any(are_equal((bound,), (each,)) for each in bounds) else (bound,)
     return (reduce(And, bounds) if bounds else None), stmts
