@@ -181,3 +181,16 @@ def test_large_arrays_keep_a_version_of_their_own(form: Form, has_large: bool) -
     found = VectorizeLoops(target="x86-64-v4", form=form).on(Facts(func))
     assert bool(found.limits.large_from) is has_large
     assert any(store.value.dtype.lanes > 1 for store in statements_of(found.func.body, Store))
+
+
+@every("place, is_faster", [("j", True), ("3 * j", False), ("(n - 1 - j)", True)])
+def test_elements_that_lie_apart_are_left_to_llvm(place: str, is_faster: bool) -> None:
+    func = tl.parse(f"""
+    n = tl.dim("n")
+
+    @tl.kernel(allow="approximate")
+    def f(x: tl.f32[3 * n], out: tl.f32[n]):
+        for j in range(n):
+            out[j] = 1 / (x[{place}] + 1)
+    """)
+    assert bool(functions(tl.compile(func, target=SLOW).lowered)) is is_faster

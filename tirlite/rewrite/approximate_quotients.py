@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tirlite.analysis.loops.patterns import elements_between
 from tirlite.ir.dtype import f32
 from tirlite.ir.expr import Binary, Broadcast, Call, Cast, Compare, Div, Expr, FloatImm, Load, Mul, Select, Unary
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite
-from tirlite.ir.stmt import AttrKey, AttrStmt, For, Permission, While
+from tirlite.ir.stmt import AttrKey, AttrStmt, For, Permission, Store, While
 from tirlite.ir.walk import defined_in, mentions, nodes_of, statements, statements_of, walk
 
 # In operations of a vector: what a division or a square root takes, and an approximate reciprocal of either.
@@ -23,11 +24,15 @@ _FUNCTION = 20
 
 
 def dividing_loops(allowed: Iterable[AttrStmt]) -> set[For]:
-    """The innermost loops over scalars, among those that grants contain, which vectors of reciprocals make faster."""
+    """The innermost loops over scalars, among those that grants contain, which vectors of reciprocals make faster.
+
+    LLVM loads elements that lie apart faster than vectors here do.
+    """
     found: set[For] = set()
     for stmt in allowed:
         if stmt.key is AttrKey.ALLOW and isinstance(stmt.value, tuple) and Permission.APPROXIMATE in stmt.value:
-            found.update(loop for loop in statements_of(stmt.body, For) if _divides_most(loop, by_vectors=False))
+            loops = (loop for loop in statements_of(stmt.body, For) if _divides_most(loop, by_vectors=False))
+            found.update(loop for loop in loops if not _lie_apart(loop))
     return found
 
 
@@ -54,6 +59,12 @@ def _divides_most(loop: For, *, by_vectors: bool) -> bool:
     takes = _QUOTIENT * len(quotients) + _ROOT * roots
     others = sum(_operations(node, by_vectors) for node in walk(loop.body))
     return others + _APPROXIMATE * (len(quotients) + roots) < takes
+
+
+def _lie_apart(loop: For) -> bool:
+    """Whether an iteration accesses an element that is not beside the last one's, nor the same."""
+    accesses = nodes_of((loop.body,), Load, Store)
+    return any(elements_between(each, loop.var) not in (0, 1) for each in accesses)
 
 
 def _is_slow(node: Div) -> bool:
