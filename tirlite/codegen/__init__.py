@@ -6,6 +6,7 @@ from tirlite.late import late_names
 
 if TYPE_CHECKING:
     from tirlite.codegen.functions.callees import Callees as Callees, offered_ahead as offered_ahead
+    from tirlite.codegen.llvm.held import held_text as held_text
     from tirlite.codegen.llvm.machine import (
         MACHINES as MACHINES,
         Effort as Effort,

@@ -60,6 +60,7 @@ class Lowered:
     keeps_scalars: bool  # LLVM's SLP vectorizer must not run
     needs_pool: bool  # the module calls the pool of workers, see `codegen.llvm.pool`
     polls: bool  # the module polls for signals, see `codegen.llvm.signals`
+    asks_caches: bool  # the module asks what the caches hold, see `codegen.llvm.held`
     heap: HeapNeed
 
     @property
@@ -155,6 +156,7 @@ def _finished(func: PrimFunc, name: str, size_name: str, workspace: Workspace, l
         keeps_scalars=module.keeps_scalars,
         needs_pool=module.tasks > 0,
         polls=module.polls,
+        asks_caches=module.asks_caches,
         heap=heap_need(func, own.storages, bounded=module.exported),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from tirlite.target.convention import FORK_JOIN, INTERRUPTED, POLL, PRINT
+from tirlite.target.convention import FORK_JOIN, HOLDS, INTERRUPTED, POLL, PRINT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +62,10 @@ class Executable:
             from tirlite.runtime.pool import pool_address
 
             known[FORK_JOIN] = pool_address()
+        if HOLDS in artifact.code.externs:
+            from tirlite.runtime.held import holds_address
+
+            known[HOLDS] = holds_address()
         self._library = artifact.loaded(known)
         self._workspaces = _workspaces() if artifact.has_workspace else None
         # The last arguments and result of the size function: most calls repeat them.

@@ -28,3 +28,6 @@ VERSIONS = 256
 # Printing, see `codegen.llvm.signals`, and the function that registers the Python function for it.
 PRINT = "tirlite.print"
 PRINTER = "tirlite.printer"
+
+# Asking what the caches hold, see `codegen.llvm.held`.
+HOLDS = "tirlite.holds"

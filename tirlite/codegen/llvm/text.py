@@ -116,6 +116,7 @@ class ModuleText:
         self.keeps_scalars = False  # the SLP vectorizer must not run: see `cast` and `op`
         self.tasks = 0  # number of loops that run on workers
         self.polls = False  # whether a loop polls for signals
+        self.asks_caches = False  # whether a function asks what the caches hold
         self.extent = Extent()
         self.values = count(1)
         self.blocks = count(1)

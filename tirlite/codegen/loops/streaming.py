@@ -1,6 +1,7 @@
 """Non-temporal stores, past the caches, of results that are larger than any cache and that the kernel does not read.
 An ordinary store first reads the cache line that it writes to: for such results, a third or half of all memory traffic.
-The size is tested on entry, the alignment of 16 bytes at each store; both branches are predictable. Buffers marked
+The size is tested on entry, where `tirlite.holds` tells what the caches of this machine hold, and the alignment of 16
+bytes at each store; both branches are predictable. Buffers marked
 `nontemporal` skip the test of the size. No line may be written by both kinds of stores: it would be read back from
 memory, at the cost of forty lines. Rows of whole lines, and contiguous rows of whole vectors, are stored non-temporally
 throughout. Other rows start anywhere: their first two vectors and the last ones are ordinary stores that overlap the
@@ -30,6 +31,7 @@ from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, Let, Store
 from tirlite.ir.trampoline import run
 from tirlite.ir.walk import statements_of, walk
 from tirlite.record import record
+from tirlite.target.convention import HOLDS
 
 # The least width and alignment of a non-temporal store, in bytes.
 _ALIGNMENT = 16
@@ -72,10 +74,25 @@ def _if_large(stores: list[Store], out: KernelFunction, places: Mapping[Buffer, 
         for buffer, place in places.items()
     }
     total = reduce(partial(out.op, "add"), sizes.values())
-    large = out.compare("icmp ugt", total, integer(held(out.module.processor)))
+    large = _exceeds_caches(out, total)
     parts = {buffer: out.op("mul", sizes[buffer], integer(PART)) for buffer in {store.buffer: None for store in stores}}
     past = {buffer: out.op("and", large, out.compare("icmp uge", part, total)) for buffer, part in parts.items()}
     return {store: past[store.buffer] for store in stores}
+
+
+def _exceeds_caches(out: KernelFunction, total: Value) -> Value:
+    """Whether arrays of so many bytes are more than the caches hold; exported code goes by what a processor has."""
+    large = out.compare("icmp ugt", total, integer(held(out.module.processor)))
+    if out.module.exported:
+        return large
+    out.module.asks_caches = True
+    before, ask, known = out.block, out.label("ask"), out.label("known")
+    out.branch_if(large, ask, known)
+    out.start(ask)
+    not_held = out.compare("icmp eq", out.call(i64, HOLDS, total), integer(0))
+    out.branch(known)
+    out.start(known)
+    return out.phi(large.dtype, (large, before), (not_held, ask))
 
 
 def _marked(func: PrimFunc) -> Iterator[Store]:

@@ -15,7 +15,7 @@ from tirlite.record import record
 from tirlite.runtime.artifact.artifact import Artifact, Code
 from tirlite.runtime.artifact.image import PAGE, WORD, Image, Slot, Symbol
 from tirlite.runtime.signature import Signature
-from tirlite.target.convention import FORK_JOIN, POLL
+from tirlite.target.convention import FORK_JOIN, HOLDS, POLL
 
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.line_table import Stretch
@@ -265,7 +265,8 @@ def artifact_of(
     has_plan = shape_plan(func) is not None
     has_workspace = not lowered.workspace.is_empty
     dims = "q" * len(signature.dims)
-    externs = (*lowered.externs, *[FORK_JOIN] * lowered.needs_pool, *[POLL] * lowered.polls)
+    own = (*[FORK_JOIN] * lowered.needs_pool, *[POLL] * lowered.polls, *[HOLDS] * lowered.asks_caches)
+    externs = (*lowered.externs, *own)
     symbols = [symbol for symbol in (lowered.name, lowered.size_name) if symbol]
     return Artifact(
         code=code_of(objects, symbols, externs),
