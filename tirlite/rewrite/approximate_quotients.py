@@ -14,8 +14,8 @@ from tirlite.ir.expr import Binary, Broadcast, Call, Cast, Compare, Div, Expr, F
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite
-from tirlite.ir.stmt import AttrKey, AttrStmt, For, Permission, Store, While
-from tirlite.ir.walk import defined_in, mentions, nodes_of, statements, statements_of, walk
+from tirlite.ir.stmt import AttrKey, AttrStmt, For, Permission, While
+from tirlite.ir.walk import accesses_in, defined_in, mentions, nodes_of, statements, statements_of, walk
 
 # In operations of a vector: what a division or a square root takes, and an approximate reciprocal of either.
 _QUOTIENT, _ROOT, _APPROXIMATE = 20, 24, 10
@@ -63,8 +63,7 @@ def _divides_most(loop: For, *, by_vectors: bool) -> bool:
 
 def _lie_apart(loop: For) -> bool:
     """Whether an iteration accesses an element that is not beside the last one's, nor the same."""
-    accesses = nodes_of((loop.body,), Load, Store)
-    return any(elements_between(each, loop.var) not in (0, 1) for each in accesses)
+    return any(elements_between(each, loop.var) not in {0, 1} for each in accesses_in(*loop.body.stmts))
 
 
 def _is_slow(node: Div) -> bool:
