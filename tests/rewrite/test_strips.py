@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.rewrite import Normalize, VectorizeLoops
+from tirlite.rewrite import Normalize, ParallelizeLoops, VectorizeLoops
 
 n, m = tl.dims("n m")
 
@@ -49,6 +49,25 @@ if m >= 65:
                 y[strip + lane] = s_1[lane] / 2.0
 """
     assert wanted in found
+
+
+def test_workers_share_fewer_columns_than_two_strips_have() -> None:
+    func = Normalize()(tl.parse(SUMS.format(rows="range(n)", stmt="s += x[i, j]")))
+    wanted = """\
+if m >= 65:
+        wide = min((m + 127) // 128 * 64, 512)
+        for number in tl.parallel((m + wide - 1) // wide):
+            strip = number * wide
+            width = min(m - strip, wide)
+"""
+    assert wanted in str(VectorizeLoops()(ParallelizeLoops()(func)))
+
+
+@pytest.mark.parametrize("columns", [65, 127, 128, 129, 700, 1025, 2049])
+def test_strips_of_workers_cover_all_columns(columns: int) -> None:
+    kernel = tl.compile(tl.parse(SUMS.format(rows="range(n)", stmt="s += x[i, j]")), target=tl.Target.host(workers=3))
+    x = np.random.default_rng(0).integers(-9, 9, (40, columns)).astype(float)
+    np.testing.assert_array_equal(kernel(x), x.sum(0) / 2)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import GE, Add, Buffer, Expr, IntImm, Load, Min, Sub, Var, const
+from tirlite.ir.expr import GE, Add, Buffer, Expr, FloorDiv, IntImm, Load, Min, Mul, Sub, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
@@ -23,12 +23,14 @@ from tirlite.rewrite.vectors.lanes import may_fault
 # The bytes of a result over a strip: an eighth of the first-level cache of most processors. At most this many results.
 _STRIP_BYTES = 4096
 _MOST_RESULTS = 2
+# Strips that workers share have a multiple of this many columns.
+_LINE = 64
 # For fewer columns or rows, vectors that stay in registers are better: the widest has 64 columns.
 _FEWEST_COLUMNS = 65
 _FEWEST_ROWS = 32
 
 
-def in_strips(loop: For, rows: int) -> Stmt | None:
+def in_strips(loop: For, rows: int) -> SeqStmt | None:
     """The strip-mined loop, this many rows at once; None if it does anything but reduce columns.
 
     The iterations must be independent. Each result is combined in the order written.
@@ -44,12 +46,12 @@ def in_strips(loop: For, rows: int) -> Stmt | None:
     return _strips(loop, lanes, scalars, before, inner, behind, rows)
 
 
-def where_many(loop: For, strips: Stmt, plain: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def where_many(loop: For, strips: SeqStmt, plain: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The strip-mined loop if there are many columns, else the plain statements."""
     count = loop.count
     if isinstance(count, IntImm):
-        return (strips,) if count.value >= _FEWEST_COLUMNS else plain
-    return (IfThenElse(GE(count, const(_FEWEST_COLUMNS, i64)), SeqStmt((strips,)), SeqStmt(plain), span=loop.span),)
+        return strips.stmts if count.value >= _FEWEST_COLUMNS else plain
+    return (IfThenElse(GE(count, const(_FEWEST_COLUMNS, i64)), strips, SeqStmt(plain), span=loop.span),)
 
 
 def _parts(loop: For) -> tuple[Sequence[Stmt], For, Sequence[Stmt]] | None:
@@ -101,7 +103,7 @@ def _strips(
     inner: For,
     behind: Sequence[Stmt],
     rows: int,
-) -> Stmt:
+) -> SeqStmt:
     """The loop over strips: sets the results of a strip, adds its rows, and runs the code after the inner loop."""
     strip, width, lane = Var("strip"), Var("width"), Var("lane")
     column = Add(strip, lane)
@@ -117,8 +119,8 @@ def _strips(
         assert isinstance(body, SeqStmt)
         return For(lane, const(0, i64), width, body, span=loop.span)
 
-    def body() -> Iterator[Stmt]:
-        yield Let(width, Min(Sub(loop.stop, strip), const(lanes, i64)), span=loop.span)
+    def body(wide: Expr) -> Iterator[Stmt]:
+        yield Let(width, Min(Sub(loop.stop, strip), wide), span=loop.span)
         yield from (Allocate(result, span=loop.span) for result in results.values())
         yield over_lanes([stmt for stmt in before if not isinstance(stmt, Allocate)])
         row = over_lanes(inner.body.stmts)
@@ -126,4 +128,13 @@ def _strips(
         yield from by_rows(inner.replaced(kind=ForKind.SERIAL), rows, together, (row,))
         yield over_lanes(behind)
 
-    return For(strip, loop.start, loop.stop, SeqStmt((*body(),)), loop.kind, step=lanes, span=loop.span)
+    if loop.kind is not ForKind.PARALLEL:
+        every = SeqStmt((*body(const(lanes, i64)),))
+        return SeqStmt((For(strip, loop.start, loop.stop, every, loop.kind, step=lanes, span=loop.span),))
+    # Two workers share fewer columns than two strips have.
+    wide, number, most = Var("wide"), Var("number"), const(lanes, i64)
+    half = folded(Mul(FloorDiv(Add(loop.count, const(2 * _LINE - 1, i64)), const(2 * _LINE, i64)), const(_LINE, i64)))
+    every = SeqStmt((Let(strip, folded(Add(loop.start, Mul(number, wide))), span=loop.span), *body(wide)))
+    strips = FloorDiv(Sub(Add(loop.count, wide), const(1, i64)), wide)
+    shared = For(number, const(0, i64), strips, every, loop.kind, span=loop.span)
+    return SeqStmt((Let(wide, Min(half, most), span=loop.span), shared))
