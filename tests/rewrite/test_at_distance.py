@@ -38,6 +38,8 @@ def f(x: tl.f32[n], y: tl.f32[n], at: tl.i64[n], w: tl.i64, far: tl.f32[2 * n], 
         "    for i in range(w, n):\n        x[i] += x[i - w]",
         "    for i in range(n - 1, w - 1, -1):\n        x[i] = max(x[i], x[i - w] + y[i])",
         "    for i in range(n - w):\n        x[i] = (x[i] + x[i + w]) / 2",
+        "    for i in range(w, n):\n        y[i] = x[i - w]\n        x[i] = 1\n        x[i - 1] += 2",
+        "    for i in range(w, n):\n        x[i] = 1\n        y[i] = x[i - w]",
     ],
 )
 def test_vectors_hold_what_does_not_meet(body: str) -> None:
@@ -79,8 +81,7 @@ def sums(x: tl.{dtype}[n, m]):
     [
         "    for i in range(n):\n        x[i] = x[n - 1 - i]",  # the second half is made of the first
         "    for i in range(n):\n        x[i] += x[at[i]]",  # anywhere
-        "    for i in range(w, n):\n        y[i] = x[i - w]\n        x[i] = 1\n        x[i - 1] += 2",  # two stores
-        "    for i in range(w, n):\n        x[i] = 1\n        y[i] = x[i - w]",  # loaded behind the store
+        "    for i in range(w, n):\n        x[i - 1] += 2\n        x[i] = y[i - w]",  # each makes the next
         "    for i in range(n - 1):\n        x[i] += x[i + 1]",  # LLVM sees as much
         "    for i in range(n):\n        far[i] = x[i]\n        far[n + i] = y[i]",  # LLVM tells these apart
         "    for i in range(1, n):\n        x[i] += x[i - 1]",
@@ -126,7 +127,52 @@ def f(x: tl.f32[n], w: tl.i64):
         )
     )
     (branch,) = statements_of(func.body, IfThenElse)
-    assert tl.ir.text(branch.condition) == f"0 - w >= 0 or 0 - w <= -{LANES}"
+    assert tl.ir.text(branch.condition) == f"0 - w >= 0 or 0 - w <= -min(max(max(n, w) - w, 0), {LANES})"
+
+
+@tl.kernel
+def swaps(x: tl.f32[n], y: tl.f32[n], w: tl.i64):
+    for i in range(n - w):
+        y[i] = x[i + w] + 1
+        x[i + w] = x[i] - y[i]
+        x[i] = x[i + w] + x[i]
+
+
+@pytest.mark.parametrize("size", SIZES[3:])
+@pytest.mark.parametrize("apart", [1, 4, 5, 16, 31, 33, 64, 100])
+def test_stores_that_meet_are_kept_in_order(size: int, apart: int) -> None:
+    func = VectorizeLoops()(Normalize()(swaps.ir))
+    assert max(store.value.dtype.lanes for store in statements_of(func.body, Store)) == LANES
+    x = np.random.default_rng(size).standard_normal(size, np.float32)
+    for run in (swaps, tl.compile(swaps.lowered)):
+        mine, its = (x.copy(), np.zeros_like(x)), (x.copy(), np.zeros_like(x))
+        run(*mine, apart)
+        swaps.interpret(*its, apart)
+        np.testing.assert_array_equal(mine, its)
+
+
+@tl.kernel
+def transformed(re: tl.f32[n], im: tl.f32[n], cos: tl.f32[n], sin: tl.f32[n]):
+    half = tl.i64(1)
+    while half < n:
+        for i in range(0, n - half, 2 * half):
+            for j in range(min(half, n - half - i)):
+                turned = re[i + j + half] * cos[half + j] - im[i + j + half] * sin[half + j]
+                other = re[i + j + half] * sin[half + j] + im[i + j + half] * cos[half + j]
+                re[i + j + half] = re[i + j] - turned
+                im[i + j + half] = im[i + j] - other
+                re[i + j] += turned
+                im[i + j] += other
+        half *= 2
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+def test_butterflies_go_by_vectors(size: int) -> None:
+    data = np.random.default_rng(size).standard_normal((4, 2 * size), np.float32)
+    mine, its = data.copy(), data.copy()
+    transformed(*mine)
+    transformed.interpret(*its)
+    np.testing.assert_array_equal(mine, its)
 
 
 @tl.kernel

@@ -452,6 +452,38 @@ def test_what_only_the_innermost_loop_moves_is_decided_in_front_of_it() -> None:
         assert left.tolist() == right.tolist()
 
 
+def test_a_sum_with_the_counter_is_decided_in_front_of_its_loop_by_its_values_at_both_ends() -> None:
+    func = tl.parse(
+        dedent(
+            """
+            n = tl.dim("n")
+
+            @tl.kernel
+            def f(x: tl.f32[n], y: tl.f32[n], half: tl.i64):
+                for i in range(0, n, 2 * half):
+                    for j in range(half):
+                        y[i + j] = x[i + j + half]
+            """
+        )
+    )
+    made = tl.compile(func)
+    assert [(each.access, each.how, each.where) for each in made.safety if each.how != "proved"] == [
+        ("x[i + j + half]", "decided", "at its loop"),
+        ("y[i + j]", "decided", "at its loop"),
+    ]
+    x, y = np.arange(12, dtype=np.float32), np.zeros(12, np.float32)
+    made(x, y, 3)
+    assert y.tolist() == [3, 4, 5, 0, 0, 0, 9, 10, 11, 0, 0, 0]
+    for half in (4, 5, 7, 2**61, 2**62 - 1):
+        left, right = np.zeros(12, np.float32), np.zeros(12, np.float32)
+        with pytest.raises(IndexError) as found:
+            made(x, left, half)
+        with pytest.raises(IndexError) as wanted:
+            made.interpret(x, right, half)
+        assert str(found.value) == str(wanted.value)
+        assert left.tolist() == right.tolist()
+
+
 def test_what_calls_may_change_by_its_address_is_not_asked_in_front_of_a_loop() -> None:
     @tl.kernel
     def of_array(y: tl.f32[4], at: tl.i64[1]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from itertools import islice
 
@@ -32,7 +33,6 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
-from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store, View, While
 from tirlite.ir.walk import aliased_in, allocated_in, is_constant, statements, stored_in, walk
 from tirlite.record import record
@@ -50,6 +50,15 @@ class Hoisted:
 
     loop: For
     condition: Expr
+
+
+@record(eq=False)
+class _Term:
+    """A term of an index, which may be subtracted, and may be the same in all iterations of a loop."""
+
+    expr: Expr
+    is_added: bool
+    stays: bool
 
 
 @record(eq=False)
@@ -82,25 +91,16 @@ class Hoisting:
         extent = self.space.extents.size(node.buffer.shape[axis])
         if inside is None or extent is None:
             return None
-        if node.indices[axis] is loop.var:
+        index = node.indices[axis]
+        if index is loop.var:
             return self._along(loop, extent, inside)
-        if (turning := self._turning(node.indices[axis], loop, extent, inside)) is not None:
+        terms = self._terms(index, inside)
+        has_sizes = all(self.space.extents.size(end) is not None for end in (loop.start, loop.stop))
+        if not has_sizes and (turning := self._turning(terms, loop, extent, inside)) is not None:
             return turning
-        if (counted := self._counted(access, node.indices[axis], loop, extent)) is not None:
+        if (counted := self._counted(access, index, loop, extent)) is not None:
             return counted
-        parts = self._split(node.indices[axis], loop, inside)
-        if parts is None or not parts[0]:
-            return None
-        bases, moved = parts
-        low, high = ends(moved)
-        if low is None or high is None:
-            return None
-        least, most = -low, extent - high
-        if not all(is_exact_size(each, self.space.extents.arrays) for each in (least, most)):
-            return None
-        base = reduce(Add, bases)
-        expr = self.space.extents.expr
-        return Hoisted(loop, And(LE(expr(least), base), LT(base, expr(most))))
+        return self._shifted(terms, loop, extent) or self._turning(terms, loop, extent, inside)
 
     def _along(self, loop: For, extent: Size, inside: _Inside) -> Hoisted | None:
         """The same for an index that is the variable of the loop: its own ends decide, whatever they are."""
@@ -114,28 +114,44 @@ class Hoisting:
         starts_inside = isinstance(loop.start, IntImm) and loop.start.value >= 0
         return Hoisted(loop, within if starts_inside else And(LE(const(0, i64), loop.start), within))
 
-    def _turning(self, index: Expr, loop: For, extent: Size, inside: _Inside) -> Hoisted | None:
-        """The same for the variable and what stays, where the ends of the loop are unknown: `j - k[i]`.
+    def _shifted(self, terms: Sequence[_Term], loop: For, extent: Size) -> Hoisted | None:
+        """The same for a sum of what stays, which may be any number, and of what has ends."""
+        bases: list[Expr] = []
+        moved: Size = 0
+        for term in terms:
+            if term.stays and not isinstance(term.expr, IntImm):
+                bases.append(term.expr if term.is_added else Neg(term.expr))
+                continue
+            size = self.space.size(term.expr)
+            if not self.space.is_exact(size):
+                return None
+            moved = moved + size if term.is_added else moved - size
+        low, high = ends(moved)
+        if not bases or low is None or high is None:
+            return None
+        least, most = -low, extent - high
+        if not all(is_exact_size(each, self.space.extents.arrays) for each in (least, most)):
+            return None
+        base = reduce(Add, bases)
+        expr = self.space.extents.expr
+        return Hoisted(loop, And(LE(expr(least), base), LT(base, expr(most))))
+
+    def _turning(self, terms: Sequence[_Term], loop: For, extent: Size, inside: _Inside) -> Hoisted | None:
+        """The same for the variable and what stays, whatever the ends of the loop are: `i + j - k[i]`.
 
         Its values at both ends decide. Modulo 2**64 the others lie between them, if these are in order.
         """
-        if self.space.extents.size(loop.start) is not None and self.space.extents.size(loop.stop) is not None:
-            return None
         ends_stay = self._stays(loop.start, inside) and self._stays(loop.stop, inside)
         if not ends_stay or not is_exact_size(extent, self.space.extents.arrays):
             return None
-        if not isinstance(index, Add | Sub):
+        turning = [term for term in terms if not term.stays]
+        if len(turning) != 1 or turning[0].expr is not loop.var:
             return None
-        if index.a is loop.var and self._stays(index.b, inside):
-            forward = True
-        elif index.b is loop.var and self._stays(index.a, inside):
-            forward = isinstance(index, Add)
-        else:
-            return None
+        forward = turning[0].is_added
         one = const(1, i64)
         near, far = loop.start, Sub(loop.stop, one) if loop.step > 0 else Add(loop.stop, one)
         low, high = (near, far) if forward is (loop.step > 0) else (far, near)
-        least, most = (substitute(index, {loop.var: end}) for end in (low, high))
+        least, most = (_sum_at(terms, end) for end in (low, high))
         length = self.space.extents.expr(extent)
         return Hoisted(loop, And(And(LE(const(0, i64), least), LE(least, most)), LT(most, length)))
 
@@ -202,25 +218,34 @@ class Hoisting:
         """Whether an element of a parameter that nothing stores to is there, whatever is tested around it."""
         return load.buffer in self._unwritten and self._bounds.is_inside(load)
 
-    def _split(self, index: Expr, loop: For, inside: _Inside) -> tuple[list[Expr], Size] | None:
-        """An index as a part that is constant in the loop, which may be any number, and a sum that has ends."""
-        bases: list[Expr] = []
-        moved: Size = 0
+    def _terms(self, index: Expr, inside: _Inside) -> list[_Term]:
+        """The terms that an index is the sum of; variables of a loop stand for their values."""
+        terms: list[_Term] = []
         todo = [(index, True)]
         while todo:
             expr, is_added = todo.pop()
-            if not isinstance(expr, IntImm) and self._stays(expr, inside):
-                bases.append(expr if is_added else Neg(expr))
+            if (stays := self._stays(expr, inside)) or not isinstance(expr, Add | Sub | Var):
+                terms.append(_Term(expr, is_added=is_added, stays=stays))
             elif isinstance(expr, Add | Sub):
                 todo += [(expr.b, is_added is isinstance(expr, Add)), (expr.a, is_added)]
-            elif isinstance(expr, Var) and (value := inside.variables.get(expr)) is not None and expr.dtype == i64:
+            elif (value := inside.variables.get(expr)) is not None and expr.dtype == i64:
                 todo.append((value, is_added))
             else:
-                size = self.space.size(expr)
-                if not self.space.is_exact(size):
-                    return None
-                moved = moved + size if is_added else moved - size
-        return bases, moved
+                terms.append(_Term(expr, is_added=is_added, stays=False))
+        return terms
+
+
+def _sum_at(terms: Sequence[_Term], end: Expr) -> Expr:
+    """The sum of terms in the iteration `end` of their loop."""
+    total: Expr | None = None
+    for term in terms:
+        value = term.expr if term.stays else end
+        if total is None:
+            total = value if term.is_added else Neg(value)
+        else:
+            total = Add(total, value) if term.is_added else Sub(total, value)
+    assert total is not None
+    return total
 
 
 def _divides(node: Node) -> bool:

@@ -10,11 +10,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import reduce
 
+from tirlite.analysis.access import Touch
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.patterns import moved_by
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
-from tirlite.ir.expr import GE, LE, Add, And, Expr, FloorDiv, IntImm, Load, Max, Min, Mul, Or, Ramp, Sub, Var, const
+from tirlite.ir.expr import (
+    GE,
+    LE,
+    Add,
+    And,
+    Expr,
+    FloorDiv,
+    IntImm,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Or,
+    Ramp,
+    Sub,
+    Var,
+    const,
+)
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import accesses_in, loads_in, mentions, statements_of, walk
@@ -33,8 +52,9 @@ _MOST_SKIPPED = 3
 def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ...] | None:
     """The statements that replace an innermost loop of stores and lets; None if the loop stays.
 
-    A vector loads before it stores. So an iteration may load what a later one stores, but what an earlier one stored
-    only if no vector holds both. In a loop with a stride, iterations must be independent.
+    A vector does a statement for all of its iterations before it does the next one. So an iteration may access early
+    in the body what a later one accesses further down, but the other way round only if no vector holds both. In a loop
+    with a stride, iterations must be independent.
     """
     most, few = widths_of(loop, processor, holds=True)
     if abs(loop.step) > 1:
@@ -47,12 +67,21 @@ def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ..
         distances = _distances(loop, facts)
         if not distances or any(isinstance(each, IntImm) and -few < each.value < 0 for each in distances):
             return None
-        condition = reduce(And, [_is_apart(each, most) for each in distances])
+        together = Min(_passed(loop), const(most, i64))
+        open_ones = [each for each in distances if not (isinstance(each, IntImm) and each.value >= 0)]
+        condition = reduce(And, [_is_apart(each, together) for each in open_ones]) if open_ones else None
     try:
         vectors = (*_vectors(loop, dict.fromkeys((most, few, min(few, _FEWEST)))),)
     except NotVector:
         return None
     return vectors if condition is None else (IfThenElse(condition, SeqStmt(vectors), SeqStmt((loop,))),)
+
+
+def _passed(loop: For) -> Expr:
+    """How far the variable of a loop gets from where it starts, in either direction; 0 if there is no iteration."""
+    start, stop = loop.start, loop.stop
+    apart = Sub(Max(stop, start), start) if loop.step > 0 else Sub(start, Min(start, stop))
+    return folded(Max(apart, const(0, i64)))
 
 
 def _skips_few(loop: For) -> bool:
@@ -64,23 +93,21 @@ def _skips_few(loop: For) -> bool:
     return abs(loop.step) <= _MOST_SKIPPED and are_words and go_along
 
 
-def _is_apart(distance: Expr, lanes: int) -> Expr:
-    return Or(GE(distance, const(0, i64)), LE(distance, const(-lanes, i64)))
+def _is_apart(distance: Expr, together: Expr) -> Expr:
+    """Whether no two of so many iterations in a row meet against their order."""
+    return Or(GE(distance, const(0, i64)), LE(distance, Neg(together)))
 
 
 def _distances(loop: For, facts: Facts) -> list[Expr] | None:
-    """After how many iterations each loaded element is stored; None if that is not constant throughout the loop."""
+    """After how many iterations elements are accessed again, later in the body; None if that is not constant."""
     found: list[Expr] = []
     written = {facts.definitions.root(stmt.buffer) for stmt in statements_of(loop.body, Store)}
     for each in facts.carried_by(loop, by_statement=True):
-        touches = each.source, each.sink
-        store = next((touch for touch in touches if isinstance(touch.node, Store)), None)
-        load = next((touch for touch in touches if isinstance(touch.node, Load)), None)
-        if store is None or load is None or load.position > store.position:
+        nodes = [touch.node for touch in sorted((each.source, each.sink), key=_place)]
+        first, second = (node if isinstance(node, Load | Store) else None for node in nodes)
+        if first is None or second is None:
             return None
-        assert isinstance(store.node, Store)
-        assert isinstance(load.node, Load)
-        distance = _distance(loop, store.node, load.node)
+        distance = _distance(loop, first, second)
         loads = [] if distance is None else list(loads_in(distance))
         if distance is None or any(facts.definitions.root(node.buffer) in written for node in loads):
             return None
@@ -89,28 +116,34 @@ def _distances(loop: For, facts: Facts) -> list[Expr] | None:
     return found
 
 
-def _distance(loop: For, store: Store, load: Load) -> Expr | None:
-    """After how many iterations the store reaches the element that the load reads; None if that is not constant."""
-    if load.buffer is not store.buffer or not load.indices:
+def _place(touch: Touch) -> tuple[int, bool]:
+    """In which order accesses come: a statement loads before it stores."""
+    return touch.position, isinstance(touch.node, Store)
+
+
+def _distance(loop: For, first: Load | Store, second: Load | Store) -> Expr | None:
+    """After how many iterations the second access reaches the element of the first; None if that is not constant."""
+    if first.buffer is not second.buffer or not first.indices:
         return None
-    if not are_equal(load.indices[:-1], store.indices[:-1]):
+    if not are_equal(first.indices[:-1], second.indices[:-1]):
         return None
-    ends = load.indices[-1], store.indices[-1]
-    rows = [*walk(*load.indices[:-1])]
+    ends = first.indices[-1], second.indices[-1]
+    rows = [*walk(*first.indices[:-1])]
     inside = {stmt.var for stmt in loop.body.stmts if isinstance(stmt, Let)}
-    if loop.var in rows or mentions((*ends, *load.indices), inside):
+    if loop.var in rows or mentions((*ends, *first.indices), inside):
         return None
     if any(moved_by(end, loop.var) != 1 or end.dtype != i64 for end in ends):
         return None
     mine, its = (substitute(end, {loop.var: const(0, i64)}) for end in ends)
+    if are_equal((mine,), (its,)):
+        return const(0, i64)
     return folded(Sub(mine, its) if loop.step > 0 else Sub(its, mine))
 
 
 def _vectors(loop: For, widths: Iterable[int]) -> Iterator[Stmt]:
     """Loops over vectors of these widths, from the widest on, and a scalar loop over the rest. Raises NotVector."""
     step, start, stop = const(loop.step, i64), loop.start, loop.stop
-    apart = Sub(Max(stop, start), start) if loop.step > 0 else Sub(start, Min(start, stop))
-    passed: Expr = Max(apart, const(0, i64))
+    passed = _passed(loop)
     if (by := abs(loop.step)) > 1:
         passed = FloorDiv(Add(passed, const(by - 1, i64)), const(by, i64))
     count = yield from held(folded(passed), "count", loop)
