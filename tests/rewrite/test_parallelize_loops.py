@@ -32,6 +32,77 @@ def test_the_outermost_independent_loops() -> None:
     )
 
 
+def test_columns_of_rows_that_depend_on_each_other_are_shared_in_strips() -> None:
+    PASS.expect(
+        """
+        for i in range(1, n):
+            for j in range(m):
+                y[i, j] = y[i - 1, j] + x[i, j]
+        """,
+        """
+        wide = tl.select(
+            m >= max(4096, 524288 // max(max(max(n, 1) - 1, 0), 1)),
+            min(max((m + 127) // 128 * 64, 256), 8192),
+            max(m, 1),
+        )
+        for strip in tl.parallel((m + wide - 1) // wide):
+            first = strip * wide
+            for i in range(1, n):
+                for j in range(first, min(first + wide, m)):
+                    y[i, j] = y[i - 1, j] + x[i, j]
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y[i, j] = y[i - 1, m - j] + x[i, j]",  # another column of the row before
+        "y[i, j] = y[i - 1, j] + y[i, j - 1]",  # columns that depend on each other
+        "y[i, 0] = y[i - 1, 0] + x[i, j]",  # one element for all columns
+        "y[i, j] = y[i - 1, 1] + x[i, j]",  # what another strip may write
+    ],
+)
+def test_other_columns_are_not_shared(body: str) -> None:
+    PASS.expect_unchanged(
+        f"""
+        for i in range(1, n):
+            for j in range(1, m):
+                {body}
+        """
+    )
+
+
+@pytest.mark.parametrize("columns", [511, 512, 513, 4095, 4097, 8192 * 2 + 5])
+def test_strips_of_columns_give_what_rows_give(columns: int) -> None:
+    func = tl.parse("""
+    n, m = tl.dims("n m")
+
+    @tl.kernel
+    def f(x: tl.i32[n, m], y: tl.i32[n, m], total: tl.i32[m]):
+        for i in tl.reduce(n):
+            for j in range(m):
+                total[j] += x[i, j]
+        for i in range(1, n):
+            for j in range(m):
+                y[i, j] = y[i - 1, j] + x[i, j]
+        for i in range(n):
+            weight = x[i, 0]
+            for j in range(m):
+                if x[i, j] > 0:
+                    total[j] = total[j] + weight * y[i, j]
+    """)
+    rows = (1 << 19) // columns + 3
+    x = np.random.default_rng(0).integers(-9, 9, (rows, columns), np.int32)
+    results = []
+    for kernel in (tl.compile(func, target=tl.Target.host(workers=3)), tl.compile(func, schedule=None)):
+        y, total = x.copy(), x[0].copy()
+        kernel(x, y, total)
+        results.append((y, total))
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
 ALONE = BeforeAfter((ParallelizeLoops(alone_from=100),))
 
 

@@ -55,7 +55,7 @@ def test_workers_share_fewer_columns_than_two_strips_have() -> None:
     func = Normalize()(tl.parse(SUMS.format(rows="range(n)", stmt="s += x[i, j]")))
     wanted = """\
 if m >= 65:
-        wide = min((m + 127) // 128 * 64, 512)
+        wide = min(max((m + 127) // 128 * 64, 256), 512)
         for number in tl.parallel((m + wide - 1) // wide):
             strip = number * wide
             width = min(m - strip, wide)

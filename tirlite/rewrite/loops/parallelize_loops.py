@@ -39,21 +39,17 @@ class ParallelizeLoops(FactsPass):
     alone_from: int = 0
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        chosen = _outermost(facts.func.body, facts, self.sparing)
-        if not chosen:
+        made = _outermost(facts.func.body, facts, self.sparing)
+        if not made:
             return _shared_alone(facts, self.alone_from) if self.alone_from else facts.func
+        from tirlite.rewrite.normalize import exchanged
 
-        from tirlite.ir import rewrite
-
-        def parallel(loop: For) -> Stmt:
-            return loop.replaced(kind=ForKind.PARALLEL) if loop in chosen else loop
-
-        return rewrite(facts.func, {For: parallel})
+        return exchanged(facts.func, made)
 
 
-def _outermost(body: SeqStmt, facts: Facts, sparing: bool) -> set[For]:
-    """The loops to make parallel, none inside of another."""
-    found: set[For] = set()
+def _outermost(body: SeqStmt, facts: Facts, sparing: bool) -> dict[For, tuple[Stmt, ...]]:
+    """What replaces the loops to make parallel, none of which is inside of another."""
+    found: dict[For, tuple[Stmt, ...]] = {}
     stack: list[tuple[Stmt, int]] = [(body, 0)]
     while stack:
         stmt, depth = stack.pop()
@@ -61,12 +57,20 @@ def _outermost(body: SeqStmt, facts: Facts, sparing: bool) -> set[For]:
             stack += ((each, depth) for each in composites(stmt) if type(each) is not While)
         elif not isinstance(stmt, For):
             stack += ((body, depth) for body in stmt.bodies)
-        elif stmt.kind is ForKind.SERIAL:
-            if _is_independent(stmt, facts, sparing):
-                found.add(stmt)
-            elif depth < _DEEPEST:
-                stack.append((stmt.body, depth + 1))
+        elif stmt.kind is ForKind.SERIAL and _is_independent(stmt, facts, sparing):
+            found[stmt] = (stmt.replaced(kind=ForKind.PARALLEL),)
+        elif For in stmt.body.kinds and (strips := _by_columns(stmt, facts)) is not None:
+            found[stmt] = strips
+        elif stmt.kind is ForKind.SERIAL and depth < _DEEPEST:
+            stack.append((stmt.body, depth + 1))
     return found
+
+
+def _by_columns(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
+    """What replaces a loop over rows that depend on each other, if workers can share their columns."""
+    from tirlite.rewrite.loops.shared_columns import shared_columns
+
+    return shared_columns(loop, facts)
 
 
 def _shared_alone(facts: Facts, least: int) -> PrimFunc:

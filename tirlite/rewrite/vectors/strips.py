@@ -16,6 +16,7 @@ from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import is_steady, loads_in, statements, walk
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.loops.shared_columns import strip_width
 from tirlite.rewrite.vectors.columns import takes_rows_of_lanes
 from tirlite.rewrite.vectors.jam import Jam, by_rows
 from tirlite.rewrite.vectors.lanes import may_fault
@@ -23,8 +24,6 @@ from tirlite.rewrite.vectors.lanes import may_fault
 # The bytes of a result over a strip: an eighth of the first-level cache of most processors. At most this many results.
 _STRIP_BYTES = 4096
 _MOST_RESULTS = 2
-# Strips that workers share have a multiple of this many columns.
-_LINE = 64
 # For fewer columns or rows, vectors that stay in registers are better: the widest has 64 columns.
 _FEWEST_COLUMNS = 65
 _FEWEST_ROWS = 32
@@ -132,9 +131,8 @@ def _strips(
         every = SeqStmt((*body(const(lanes, i64)),))
         return SeqStmt((For(strip, loop.start, loop.stop, every, loop.kind, step=lanes, span=loop.span),))
     # Two workers share fewer columns than two strips have.
-    wide, number, most = Var("wide"), Var("number"), const(lanes, i64)
-    half = folded(Mul(FloorDiv(Add(loop.count, const(2 * _LINE - 1, i64)), const(2 * _LINE, i64)), const(_LINE, i64)))
+    wide, number = Var("wide"), Var("number")
     every = SeqStmt((Let(strip, folded(Add(loop.start, Mul(number, wide))), span=loop.span), *body(wide)))
     strips = FloorDiv(Sub(Add(loop.count, wide), const(1, i64)), wide)
     shared = For(number, const(0, i64), strips, every, loop.kind, span=loop.span)
-    return SeqStmt((Let(wide, Min(half, most), span=loop.span), shared))
+    return SeqStmt((Let(wide, strip_width(loop.count, lanes), span=loop.span), shared))
