@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         DivideLoops as DivideLoops,
         FindReductions as FindReductions,
         InjectVirtualThreads as InjectVirtualThreads,
+        NameValues as NameValues,
         NarrowIntegers as NarrowIntegers,
         SplitReductions as SplitReductions,
         SplitThreads as SplitThreads,

@@ -12,7 +12,7 @@ from tirlite.analysis.loops.patterns import is_done_at_once, may_be_window, only
 from tirlite.ir.dtype import TypeCode
 from tirlite.ir.expr import Cast, FloorDiv, FloorMod, TruncDiv
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.stmt import AttrKey, Evaluate, For, ForKind
+from tirlite.ir.stmt import Allocate, AttrKey, Evaluate, For, ForKind
 from tirlite.ir.walk import statements_of
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.target.processor import HOST
@@ -33,6 +33,21 @@ class OnDemand(FactsPass):
     def needed(self, facts: Facts) -> Rewritten:
         """What the pass makes of a function with such a sign."""
         return Rewritten(self.rewritten(facts))
+
+
+class NameValues(FactsPass):
+    """Gives each value of a local scalar a name of its own, where one block sets it several times, one after the other.
+
+    `v = x[i]; v = v * 2; y[i] = max(v, 0)` computes what `v = x[i]; v_1 = v * 2; y[i] = max(v_1, 0)` does, in which
+    other passes see what depends on what. For functions in normal form (see `Normalize`).
+    """
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        if all(stmt.buffer.shape for stmt in statements_of(facts.func.body, Allocate)):
+            return facts.func
+        from tirlite.rewrite.named_values import rewritten
+
+        return rewritten(facts.func)
 
 
 class TightenLoops(FactsPass):

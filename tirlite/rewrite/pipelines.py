@@ -20,6 +20,7 @@ from tirlite.rewrite.on_demand import (
     DivideLoops,
     FindReductions,
     InjectVirtualThreads,
+    NameValues,
     NarrowIntegers,
     SplitReductions,
     SplitThreads,
@@ -106,7 +107,9 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     shared_from = _MANY if options.target.workers > 1 else NEVER
     shared_from = shared_from if form in (Form.USUAL, Form.SMALL) else 0
     reductions = FindReductions(integers=True, shared_from=shared_from)
-    found: tuple[Pass, ...] = (TightenLoops(), reductions, UnmarkLoops()) if isinstance(given, str) else ()
+    found: tuple[Pass, ...] = (
+        (NameValues(), TightenLoops(), reductions, UnmarkLoops()) if isinstance(given, str) else ()
+    )
     if isinstance(given, tuple):
         found, given = _found_by(given)
     found = tuple(
@@ -167,7 +170,8 @@ def _in_form(schedule: object, form: Form) -> object:
 def _found_by(steps: tuple[Pass, ...]) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
     """The leading steps that decide which loops there are, and run before accesses are checked, and the others."""
     many = next(
-        (at for at, each in enumerate(steps) if not isinstance(each, TightenLoops | FindReductions)), len(steps)
+        (at for at, each in enumerate(steps) if not isinstance(each, NameValues | TightenLoops | FindReductions)),
+        len(steps),
     )
     return steps[:many], steps[many:]
 

@@ -15,7 +15,14 @@ from tirlite.ir import Allocate, For, PrimFunc, Store, statements_of
 from tirlite.record import replace
 from tirlite.rewrite.forms import Form
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.on_demand import FindReductions, InjectVirtualThreads, SplitThreads, TightenLoops, UnmarkLoops
+from tirlite.rewrite.on_demand import (
+    FindReductions,
+    InjectVirtualThreads,
+    NameValues,
+    SplitThreads,
+    TightenLoops,
+    UnmarkLoops,
+)
 from tirlite.rewrite.pipeline import FactsPass, ForSizes, Pass, Rewritten, after
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.rewrite.vectors.vectorize_loops import VectorizeLoops
@@ -176,8 +183,8 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     from tirlite.schedules.order import orders
 
     facts, steps = Facts(Normalize()(func)), list[Pass]()
-    first = (TightenLoops(), FindReductions(integers=True), UnmarkLoops(), InjectVirtualThreads(), SplitThreads())
-    for each in first:
+    prepare = (NameValues(), TightenLoops(), FindReductions(integers=True), UnmarkLoops())
+    for each in (*prepare, InjectVirtualThreads(), SplitThreads()):
         found = after(each, facts)
         steps += [] if found.func is facts.func else [each]
         facts = found
