@@ -45,7 +45,16 @@ def rounded(x: tl.f32[h, w], at: tl.f32[n, m], to: tl.i32[n, m], y: tl.f32[n, m]
             y[i, q] = (down - at[i, q]) * (x[to[i, q] // 8, j] + x[to[i, q] // 8 + 1, j + 1])
 
 
-KERNELS = [between, elsewhere, far, rounded]
+@tl.kernel
+def resized(x: tl.f32[h, w], at: tl.f32[n, m], to: tl.i32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        p = tl.i32(at[i, 0])
+        for q in range(m):
+            j = to[0, q] * 2
+            y[i, q] = x[p // 2, j] * at[i, q] + x[0, j + 1]
+
+
+KERNELS = [between, elsewhere, far, rounded, resized]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -64,9 +73,9 @@ def test_faults_and_the_stores_before_are_those_of_iterations_in_order(
         to = rng.integers(0, 19, (rows, columns)).astype(np.int32)
         y = rng.standard_normal((rows, columns)).astype(np.float32)
         for _ in range(trial % 3):
-            at[rng.integers(rows), rng.integers(columns)] = rng.choice(wrong)
+            at[rng.integers(rows), rng.integers(columns) * (trial % 2)] = rng.choice(wrong)
             if trial % 4 == 3:
-                to[rng.integers(rows), rng.integers(columns)] = rng.choice([-1, 20, 2**30, -(2**31)])
+                to[rng.integers(rows) * (trial % 8 == 3), rng.integers(columns)] = rng.choice([-1, 20, 2**30, -(2**31)])
         args, same = [x, at, to, y], [x, at, to, y.copy()]
         told, wanted = told_by(made, args), told_by(made.interpret, same)
         assert told == wanted
@@ -94,3 +103,19 @@ def test_places_that_iterations_decide_and_rows_that_are_loaded_again_are_checke
     text = str(tl.compile(tl.parse(source), target=tl.Target("x86-64-v4")).lowered)
     assert "tl.checked" in text
     assert ("most" in text) is ("at[q] / x" in body)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
+def test_places_that_depend_on_one_loop_each_are_checked_before_all_of_them(target: str) -> None:
+    func = tl.compile(resized, target=tl.Target(target, workers=2)).lowered
+    *_, choice = func.body.stmts
+    assert isinstance(choice, tl.ir.IfThenElse)
+    (rows,) = choice.then_body.stmts
+    assert isinstance(rows, tl.ir.For)
+    assert rows.kind is tl.ir.ForKind.PARALLEL
+    assert "tl.checked" not in str(rows)
+
+
+def test_places_that_depend_on_two_loops_are_checked_row_by_row() -> None:
+    func = tl.compile(elsewhere, target=tl.Target("x86-64-v4", workers=2)).lowered
+    assert not any(loop.kind is tl.ir.ForKind.PARALLEL for loop in tl.ir.statements_of(func.body, tl.ir.For))

@@ -143,12 +143,14 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
 
 def _bounds(options: Options, form: Form, by_author: bool, shared_from: int) -> CheckBounds:
     """The pass that checks accesses which are not proved in bounds, with the forms that these options allow."""
+    by_rules = isinstance(options.schedule, str)
     return CheckBounds(
         at_entry=form is not Form.ALONE,
         # A condition before a loop would separate loops that the author's steps need together.
         at_loops=not by_author,
         at_gathers=checks_at_gathers(options),
-        by_blocks=isinstance(options.schedule, str) and processor_called(options.target.name).masks_gathers,
+        by_blocks=by_rules and processor_called(options.target.name).masks_gathers,
+        by_nests=by_rules,
         shared_from=shared_from,
     )
 

@@ -42,7 +42,8 @@ class CheckBounds(FactsPass):
     these, and a call that fails it runs a version without `at_entry`. Only with it are callees checked as well.
     `at_loops`: an innermost loop whose accesses a condition before it decides gets a second copy, without marks.
     `at_gathers`: rows bounded by memory check their indices as vectors gather them, not all at the top.
-    `by_blocks`: innermost loops check the indices of many iterations first.
+    `by_blocks`: innermost loops check the indices of many iterations first. `by_nests`: so do nests, where each index
+    depends on one of their loops.
     `shared_from`: with this many elements to check at the top, a call is for the version `LARGE`, in which it is 0, and
     workers share the check.
     `plainly`: marks all that is not proved at a glance, for a function that is to find the fault of a call.
@@ -54,6 +55,7 @@ class CheckBounds(FactsPass):
     at_loops: bool = False
     at_gathers: bool = False
     by_blocks: bool = False
+    by_nests: bool = False
     shared_from: int = NEVER
     plainly: bool = False
 
@@ -75,6 +77,7 @@ class CheckBounds(FactsPass):
             at_loops=self.at_loops,
             at_gathers=self.at_gathers,
             by_blocks=self.by_blocks,
+            by_nests=self.by_nests,
             shared_from=self.shared_from,
         )
 

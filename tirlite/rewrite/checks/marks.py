@@ -93,6 +93,7 @@ def with_checks(
     at_loops: bool,
     at_gathers: bool,
     by_blocks: bool,
+    by_nests: bool,
     shared_from: int,
 ) -> Rewritten:
     """The function with marks on what is checked in place, and an assert of what is decided at entry."""
@@ -117,10 +118,10 @@ def with_checks(
             safety = checked_at_gathers(facts, safety)
         _refuse_certain_faults(facts, safety)
         func = _marked(func, safety.judged)
-    if by_blocks and any(each.verdict is Verdict.CHECKED for each in safety.judged):
+    if (by_blocks or by_nests) and any(each.verdict is Verdict.CHECKED for each in safety.judged):
         from tirlite.rewrite.checks.checked_blocks import in_blocks
 
-        func = in_blocks(func)
+        func = in_blocks(func, rows=by_blocks, nests=by_nests)
     if not safety.demands and not safety.scalars:
         return Rewritten(func)
     condition = reduce(And, [*_ordinary(safety.scalars), *(condition_of(each, safety) for each in safety.demands)])
