@@ -149,12 +149,14 @@ def to_integer(
         return out.call(target, f"llvm.fpto{kind}i.sat.{suffix(target)}.{suffix(value.dtype)}", value)
     between = i32.with_lanes(target.lanes) if is_narrow else target
     number = value
-    if is_within or target.is_signed:
+    if is_within:
         number = out.select(out.compare("fcmp ord", value, value), value, constant(0, value.dtype))
-    if not is_within:  # for an unsigned target this also turns nan into 0
+    else:  # this turns nan into the least integer
         number = _bounded(out, "fcmp ogt", number, constant(target.min, value.dtype))
         number = _bounded(out, "fcmp olt", number, constant(target.max, value.dtype)) if is_narrow else number
     result = out.cast("fptosi" if between.is_signed else "fptoui", number, between)
+    if not is_within and target.is_signed:
+        result = out.select(out.compare("fcmp ord", value, value), result, constant(0, between))
     if is_narrow:
         return out.cast("trunc", result, target)
     if is_within:
