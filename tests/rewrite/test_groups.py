@@ -184,13 +184,9 @@ def test_what_goes_down_one_column_goes_along_it() -> None:
 
 def test_few_columns_that_divide_fill_a_part_of_a_register() -> None:
     found = str(tl.compile(shares, target=tl.Target("x86-64-v4", workers=1)).lowered)
-    assert [f"tl.i32(0), tl.i32(1), {lanes})" in found for lanes in (4, 8, 16, 32, 64)] == [
-        True,
-        False,
-        True,
-        True,
-        True,
-    ]
+    divided = [line for line in found.splitlines() if " / " in line]
+    lanes = {lanes for lanes in (4, 8, 16, 32, 64) for line in divided if f", {lanes})" in line}
+    assert lanes == {4, 16, 32, 64}
 
 
 def test_bytes_that_become_colours_are_left_to_llvm() -> None:

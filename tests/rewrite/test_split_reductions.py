@@ -565,3 +565,35 @@ def apart(x: tl.u8[n, m], y: tl.u8[m], z: tl.i32[n]):
         wanted = (2147483000 + (255 - x.astype(np.int64)).sum(axis=1)).astype(np.int32)
         np.testing.assert_array_equal(z, wanted)
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("update", ["total += x[i, j] * 3", "total = max(total, x[i, j])"])
+def test_a_few_elements_of_a_row_are_one_narrow_vector_with_the_sums_of_a_wide_one(dtype: str, update: str) -> None:
+    func = tl.parse(f"""
+n, m = tl.dims("n m")
+
+@tl.kernel
+def rows(x: tl.{dtype}[n, m], y: tl.{dtype}[n]):
+    for i in range(n):
+        total = tl.{dtype}(0)
+        for j in tl.reduce(m):
+            {update}
+        y[i] = total
+""")
+    made = tl.compile(func)
+    assert "elif m > 4:" in str(made.lowered) or dtype == "f64"
+    with patch("tirlite.rewrite.vectors.partials._SHORT", ()):
+        wide = tl.compile(func)
+        assert "m > " not in str(wide.lowered)
+    rng = np.random.default_rng(0)
+    for count in range(12):
+        x = rng.normal(size=(5, count)).astype(made.ir.params[0].dtype.numpy)
+        x[rng.random(x.shape) < 0.1] = nan
+        x[rng.random(x.shape) < 0.1] = -0.0
+        found, wanted = np.ones(5, x.dtype), np.ones(5, x.dtype)
+        made(x, found)
+        wide(x, wanted)
+        np.testing.assert_array_equal(found, wanted)
+        tl.compile(made.lowered, strategy="none").interpret(x, wanted)
+        np.testing.assert_array_equal(found, wanted)

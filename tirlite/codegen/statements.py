@@ -14,7 +14,7 @@ from tirlite.codegen.functions.pieces import LARGEST, StatementCosts, are_only_c
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loops.aliases import Aliases
 from tirlite.codegen.loops.estimate import Work, is_unbound, iterations_between, polls_between, work_of
-from tirlite.codegen.loops.loop_hints import SELDOM, goes_by_elements, hints_of, in_any_order, is_seldom, sums_taps
+from tirlite.codegen.loops.loop_hints import goes_by_elements, hints_of, in_any_order, sums_taps, weights_of
 from tirlite.codegen.loops.whole_rows import as_one_row
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Storage
@@ -294,8 +294,8 @@ class Statements:
         condition = self.values.good(stmt.condition, "the condition of an `if`")
         then, done = out.label("then"), out.label("done")
         otherwise = out.label("else") if stmt.else_body.stmts else done
-        seldom = f", !prof {out.module.node(*SELDOM)}" if is_seldom(stmt) else ""
-        out.branch_if(condition, then, otherwise, seldom)
+        weights = weights_of(stmt)
+        out.branch_if(condition, then, otherwise, "" if weights is None else f", !prof {out.module.node(*weights)}")
         around = out.fork()
         out.conditions += 1
         out.start(then)

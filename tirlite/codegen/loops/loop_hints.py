@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.loops.patterns import elements_between, sums_differences, widest_computed
-from tirlite.ir.expr import Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntImm, Load, Min, Mul, Sub, Var
+from tirlite.ir.expr import GT, Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntImm, Load, Min, Mul, Sub, Var
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, Stmt, Store
@@ -56,6 +56,7 @@ _HALF = 8
 _WORD = 4
 # LLVM does not turn a branch into a select if it is taken less often than once in a hundred times.
 SELDOM = ('!"branch_weights"', "i32 1", "i32 2000")
+OFTEN = ('!"branch_weights"', "i32 2000", "i32 1")
 _NOT_UNROLLED = ('!{!"llvm.loop.unroll.disable"}',)
 _AS_WRITTEN = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}')
 
@@ -102,7 +103,12 @@ def _is_plain(stmt: Stmt) -> bool:
     return is_steady(*stmt.indices)
 
 
-def is_seldom(stmt: IfThenElse) -> bool:
+def weights_of(stmt: IfThenElse) -> tuple[str, ...] | None:
+    """How often each side of a branch is taken, if that is likely to be known."""
+    return SELDOM if _is_seldom(stmt) else OFTEN if _sums_many(stmt) else None
+
+
+def _is_seldom(stmt: IfThenElse) -> bool:
     """Whether a branch records the position of the best value so far: `if x[j] > x[at]: at = j`.
 
     It is taken a few times per array. As a select, each iteration would have to reload the best value and wait for it.
@@ -112,6 +118,18 @@ def is_seldom(stmt: IfThenElse) -> bool:
         return False
     read = loads_in(stmt.condition)
     return any(reads(store.buffer, *load.indices) for load in read)
+
+
+def _sums_many(stmt: IfThenElse) -> bool:
+    """Whether a branch sums up many elements by wide vectors, and its `else` few by narrow ones.
+
+    Few take so little time that each jump counts, but many should have none.
+    """
+    few = stmt.else_body.stmts
+    if not isinstance(stmt.condition, GT) or len(few) != 1 or not isinstance(few[0], IfThenElse):
+        return False
+    begins, loops = isinstance(stmt.then_body.stmts[0], Allocate), {For} & stmt.then_body.kinds
+    return begins and bool(loops) and few[0].then_body.kinds.isdisjoint({For})
 
 
 def _can_be_unrolled(stmt: For) -> bool:

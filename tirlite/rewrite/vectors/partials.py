@@ -15,6 +15,7 @@ from tirlite.ir.checked import has_check, unmasked
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
     GE,
+    GT,
     LT,
     Add,
     Buffer,
@@ -34,7 +35,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import defined_in, loads_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.vectors.lane_partials import Rest, Updates, differences_of, factors_of, lane_partials
+from tirlite.rewrite.vectors.lane_partials import LanePartials, Rest, Updates, differences_of, factors_of, lane_partials
 from tirlite.rewrite.vectors.lanes import (
     NotVector,
     first_lanes,
@@ -56,6 +57,8 @@ _MOST_LANES = 64
 _PER_VECTOR = 4
 
 _WORD = 4
+# Up to so many iterations take a vector of their own: halving a wide one would take most of the time.
+_SHORT = (4, 8)
 
 _TAKEN = (Store, Let, IfThenElse, SeqStmt)
 
@@ -127,7 +130,9 @@ def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, 
             return (*gathered(loop, updates, inside, facts.params),)
     if has_check(loop):
         raise NotVector
-    return (*_Loops(loop, updates, inside, has_rest=has_rest, dots=processor.dots).statements(),)
+    # What runs once takes no time to speak of, and elementary functions take most of it.
+    shortens = _is_repeated(loop, facts) and not has_much_to_do(loop)
+    return (*_Loops(loop, updates, inside, has_rest=has_rest, shortens=shortens, dots=processor.dots).statements(),)
 
 
 def _whole_first(loop: For, processor: Processor) -> tuple[For, For]:
@@ -186,6 +191,11 @@ def _follows_stores(loop: For, facts: Facts) -> bool:
             if any(_loops_around(store)[0] is outer for store in stores):
                 return True
     return False
+
+
+def _is_repeated(loop: For, facts: Facts) -> bool:
+    """Whether a loop runs inside of another one."""
+    return any(len(_loops_around(touches[0])) > 1 for touches in facts.touches_in.get(loop, {}).values())
 
 
 def _loops_around(touch: Touch) -> list[For | While]:
@@ -313,10 +323,12 @@ class _Loops:
         inside: Callable[[Load], bool],
         *,
         has_rest: bool = True,
+        shortens: bool = False,
         dots: Container[str] = (),
     ) -> None:
         self.loop = loop
         self.has_rest = has_rest
+        self.shortens = shortens
         self.is_inside = inside
         self.width = _width(loop)
         lanes = vector_lanes(self.width)
@@ -347,7 +359,7 @@ class _Loops:
             yield from self.vectors(count, rest or ())
             yield from (after,) if rest is None else ()
         elif rest is not None:
-            yield IfThenElse(GE(count, const(1, i64)), SeqStmt((*self.vectors(count, rest),)))
+            yield self.beside_few(count, SeqStmt((*self.vectors(count, rest),)))
         elif self.gathers:
             many = SeqStmt((*self.vectors(count, (), self.most), after))
             yield IfThenElse(GE(count, const(self.most, i64)), many, SeqStmt((serial,)))
@@ -373,6 +385,34 @@ class _Loops:
         yield self.over_vectors(self.few, middle, last_whole(self.loop, count, self.few))
         yield from rest
         for each in few:
+            yield from each.halved(1)
+            yield from each.ended(const(0, i64))
+
+    def beside_few(self, count: Expr, wide: SeqStmt) -> Stmt:
+        """The loops over wide vectors, and a narrow vector for a few iterations, if that is worth its code.
+
+        The other lanes of a wide one would only take in neutral values, each half of it in turn.
+        """
+        buffers = [buffer for each in self.partials[self.few] for buffer in each.buffers]
+        is_worth = self.shortens and all(buffer.dtype.is_float for buffer in buffers)
+        least: Expr = GE(count, const(1, i64))
+        found = SeqStmt()
+        for lanes in (each for each in _SHORT if is_worth and each < self.few):
+            found = SeqStmt((IfThenElse(least, SeqStmt((*self.narrow(count, lanes),)), found, span=self.loop.span),))
+            least = GT(count, const(lanes, i64))
+        return IfThenElse(least, wide, found, span=self.loop.span)
+
+    def narrow(self, count: Expr, lanes: int) -> Iterator[Stmt]:
+        """The loop of up to `lanes` iterations, as one vector."""
+        narrow = [LanePartials(each.update, lanes) for each in self.partials[self.few]]
+        vectors = Rest(self.loop.var, self.loop.start, narrow, self.is_inside, lanes)
+        on = first_lanes(count, lanes, self.width)
+        vectors.on = Var("left", on.dtype)
+        for each in narrow:
+            yield from each.start()
+        yield Let(vectors.on, on, span=self.loop.span)
+        yield from vectors.block(self.loop.body).stmts
+        for each in narrow:
             yield from each.halved(1)
             yield from each.ended(const(0, i64))
 
