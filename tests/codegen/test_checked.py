@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from told import told_by
 
 import tirlite as tl
 from tirlite.diag import KernelIndexError
@@ -119,3 +120,24 @@ def test_an_author_writes_it_too() -> None:
     y = np.zeros(1, np.float32)
     one(np.ones(3, np.float32), np.int64([2]), y)
     assert y.tolist() == [3]
+
+
+@pytest.mark.parametrize("kind", ["i32", "i64"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_floats_that_are_no_index_count_as_what_they_saturate_to(dtype: str, kind: str) -> None:
+    func = tl.parse(f"""
+n, m = tl.dims("n m")
+
+@tl.kernel
+def counts(x: tl.{dtype}[n], y: tl.{dtype}[n], h: tl.i32[m, m]):
+    for i in range(n):
+        h[tl.{kind}(x[i] * 2), tl.{kind}(y[i])] += 1
+""")
+    kernel = tl.compile(func)
+    places = (0.4, -0.4, np.nan, 1.9, 2.0, -1.0, np.inf, -np.inf, 1e30, -1e30, -(2.0**31), 2.0**31, 2.0**62, -(2.0**63))
+    for one in places:
+        for other in places:
+            x, y = (np.array([0.5, each, 1.5], func.params[0].dtype.numpy) for each in (one, other))
+            ours, theirs = np.zeros((4, 4), np.int32), np.zeros((4, 4), np.int32)
+            assert told_by(kernel, (x, y, ours)) == told_by(kernel.interpret, (x, y, theirs))
+            np.testing.assert_array_equal(ours, theirs)

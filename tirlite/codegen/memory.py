@@ -23,11 +23,13 @@ from tirlite.codegen.llvm.values import (
 from tirlite.codegen.refused import Refused
 from tirlite.ir.checked import bare, is_checked
 from tirlite.ir.dtype import DType, bool_, handle, i64, u8, u16, u32, u64
+from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load, Max, Min, Mul, Ramp, Select, Sub, Var
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import SeqStmt, Stmt, Store
-from tirlite.ir.walk import is_constant, statements_of, walk
+from tirlite.ir.walk import is_constant, loads_in, statements_of, walk
 from tirlite.record import record
 
 # Constant offsets up to this are folded at compile time; larger ones are out of bounds or very rare.
@@ -443,3 +445,17 @@ def asks_floats(index: Expr) -> bool:
     return type(index) not in (Var, IntImm) and any(
         isinstance(node, Cast) and node.value.dtype.is_float for node in walk(index)
     )
+
+
+def value_at(store: Store, indices: tuple[Expr, ...]) -> Expr:
+    """The value of a store, which loads the element that it updates at the indices that were computed for it."""
+    if indices is store.indices or any(load.buffer.volatile for load in loads_in(*store.indices)):
+        return store.value
+
+    def known(load: Load) -> Load:
+        is_same = load.buffer is store.buffer and are_equal(load.indices, store.indices)
+        return load.replaced(indices=indices) if is_same else load
+
+    value = rewrite(store.value, {Load: known})
+    assert isinstance(value, Expr)
+    return value

@@ -179,9 +179,10 @@ class Statements:
         values, place, indices = self.values, self.environment.places[stmt.buffer], stmt.indices
         # Stores at indices cast from floats, as in a histogram, are never vectorized.
         values.is_alone = mask_of(indices) is None and any(map(memory.asks_floats, indices))
-        if any(map(has_check, indices)):  # check before the value, so that the first fault is the interpreter's
+        # Check before the value, so that the first fault is the interpreter's; convert floats once for an update.
+        if values.is_alone or any(map(has_check, indices)):
             indices = tuple(map(values.computed_index, indices))
-        value, note = values.kept(stmt.value), self.environment.notes.get(stmt.buffer, "")
+        value, note = values.kept(memory.value_at(stmt, indices)), self.environment.notes.get(stmt.buffer, "")
         if mask_of(indices) is not None:
             pointer, on = run(values.masked_pointer(place, indices))
             memory.store_lanes(self.out, place, pointer, on, value, note)

@@ -7,7 +7,8 @@ so comparisons and the plain conversion, which is undefined out of range, are em
 from __future__ import annotations
 
 from tirlite.codegen.llvm.text import FunctionText
-from tirlite.codegen.llvm.values import Value, constant, is_half, suffix
+from tirlite.codegen.llvm.values import Value, constant, is_half, suffix, undefined
+from tirlite.codegen.loops.loop_hints import SELDOM
 from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, TypeCode, f32, f64, i32, i64, u16
 
@@ -23,6 +24,12 @@ _PLAIN: dict[type[e.Expr], tuple[str, str, str]] = {  # on integers, on floats, 
     e.Max: ("", "", "or"),
     e.And: ("", "", "and"),
     e.Or: ("", "", "or"),
+}
+_TRUNCATING = {
+    (f32, i32): "sse.cvttss2si",
+    (f32, i64): "sse.cvttss2si64",
+    (f64, i32): "sse2.cvttsd2si",
+    (f64, i64): "sse2.cvttsd2si64",
 }
 _SEQUENCES_OF_REALS = (e.FloorDiv, e.FloorMod, e.Min, e.Max)
 _SEQUENCES_OF_INTEGERS = (e.FloorDiv, e.FloorMod, e.TruncDiv, e.TruncMod, e.ShiftLeft, e.ShiftRight)
@@ -144,9 +151,10 @@ def to_integer(
     `is_alone`: no vectorized loop contains this, so LLVM's saturating intrinsic may be used.
     """
     is_narrow = target.bits < 32
+    if not is_within and is_alone and (converted := _by_instruction(out, value, target)) is not None:
+        return converted
     if not is_within and (is_alone or not (is_narrow or target.scalar in (i32, i64))):
-        kind = "s" if target.is_signed else "u"
-        return out.call(target, f"llvm.fpto{kind}i.sat.{suffix(target)}.{suffix(value.dtype)}", value)
+        return _saturated(out, value, target)
     between = i32.with_lanes(target.lanes) if is_narrow else target
     number = value
     if is_within:
@@ -164,6 +172,30 @@ def to_integer(
     # f32 cannot represent the largest i32, so compare with the value after it.
     beyond = constant(target.max + 1, value.dtype)
     return out.select(out.compare("fcmp oge", value, beyond), constant(target.max, target), result)
+
+
+def _saturated(out: FunctionText, value: Value, target: DType) -> Value:
+    kind = "s" if target.is_signed else "u"
+    return out.call(target, f"llvm.fpto{kind}i.sat.{suffix(target)}.{suffix(value.dtype)}", value)
+
+
+def _by_instruction(out: FunctionText, value: Value, target: DType) -> Value | None:
+    """The float as an integer, by an x86 instruction that gives the least integer for all that does not fit.
+
+    A branch that is hardly ever taken makes something else of that: comparing each float beforehand takes longer.
+    """
+    name = _TRUNCATING.get((value.dtype, target))
+    if name is None or out.module.processor.family != "x86-64":
+        return None
+    vector = out.insert(undefined(value.dtype.with_lanes(16 // value.dtype.bytes)), value, 0)
+    found = out.call(target, f"llvm.x86.{name}", vector)
+    fails = out.compare("icmp eq", found, constant(target.min, target))
+    before, seldom, done = out.block, out.label("rare"), out.label("done")
+    out.branch_if(fails, seldom, done, f", !prof {out.module.node(*SELDOM)}")
+    out.start(seldom, follows=True)
+    chosen = _saturated(out, value, target)
+    out.follow(done)
+    return out.phi(target, (found, before), (chosen, seldom))
 
 
 def to_integer_between(out: FunctionText, value: Value, target: DType, low: int, high: int) -> Value:
