@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tirlite.analysis.facts import Facts, Sign
-from tirlite.analysis.loops.patterns import is_done_at_once, may_be_window, only_branch, widens_integers
+from tirlite.analysis.loops.patterns import is_done_at_once, may_be_window, only_branch, takes_extremes, widens_integers
 from tirlite.ir.dtype import TypeCode
 from tirlite.ir.expr import Cast, FloorDiv, FloorMod, TruncDiv
 from tirlite.ir.func import PrimFunc
@@ -226,18 +226,24 @@ class NarrowIntegers(OnDemand):
 
     `abs(tl.i32(x[i]) - tl.i32(y[i]))` of bytes is less than 256. Sums are as wide as their number of terms requires,
     if loops around them have constant counts. A loop changes only if all its computations on data become narrow, since
-    its widest type decides the number of lanes. No value changes, since none exceeds its type.
+    its widest type decides the number of lanes. No value changes, since none exceeds its type. Minima and maxima in i64
+    that are stored as i32 are taken in i32.
     For functions in normal form (see `Normalize`), before loops are vectorized.
     """
 
     needs: ClassVar = frozenset((Cast,))
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        if not widens_integers(facts.func.body):
-            return facts.func
+        func = facts.func
+        if takes_extremes(func.body):
+            from tirlite.rewrite import narrowed_extremes
+
+            func = narrowed_extremes.rewritten(func)
+        if not widens_integers(func.body):
+            return func
         from tirlite.rewrite.narrowed import rewritten
 
-        return rewritten(facts)
+        return rewritten(facts if func is facts.func else Facts(func))
 
 
 class BlockReductions(OnDemand):

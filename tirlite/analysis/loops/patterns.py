@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from tirlite.ir.checked import has_check
-from tirlite.ir.dtype import DType, i64, u8
+from tirlite.ir.dtype import DType, i32, i64, u8
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Load, Max, Min, Mul, Sub, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
@@ -389,6 +389,12 @@ def is_small(dtype: DType) -> bool:
 def widens_integers(body: SeqStmt) -> bool:
     """Whether small integers become wide ones in a block, of more than 16 bits."""
     return any(isinstance(e, Cast) and is_wide(e.dtype) and is_small(e.value.dtype) for e in walk(body))
+
+
+def takes_extremes(body: SeqStmt) -> bool:
+    """Whether a minimum or maximum of integers of 64 bits becomes one of 32 bits in a block."""
+    casts = (e for e in walk(body) if isinstance(e, Cast) and isinstance(e.value, Min | Max))
+    return any(cast.dtype == i32 and cast.value.dtype == i64 for cast in casts)
 
 
 def factor_of(product: Mul, var: Var) -> int:
