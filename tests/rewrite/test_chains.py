@@ -55,12 +55,17 @@ def test_rows_go_into_four_vectors_of_columns() -> None:
     assert tl.structural_equal(found, Normalize()(tl.parse(wanted))), str(found)
 
 
+def test_rows_behind_groups_of_rows_go_by_turns_if_they_are_all_there_is() -> None:
+    body = "for i in range(m // 4 * 4, m):\n        for p in tl.reduce(n):\n            t[()] += x[p, i]"
+    (choice,) = tl.ir.statements_of(lowered(SOURCE.format(body)).body, tl.ir.IfThenElse)
+    assert tl.ir.text(choice.condition) == "m // 4 * 4 == 0 and n >= 8"
+
+
 @every(
     "loop",
     [
         "for i in tl.reduce(7): t[()] += x[i, 0]",  # too short
         "for i in tl.reduce(n): s[tl.ramp(0, 1, 64)] += x[i, tl.ramp(0, 1, 64)]",  # keeps four registers busy
-        "for i in range(m // 4 * 4, m):\n        for p in tl.reduce(n):\n            t[()] += x[p, i]",  # few rows
         "for i in tl.reduce(n): c[()] += k[i, 0]",  # LLVM may regroup integers
         "for i in tl.reduce(n): y[3] += x[i, 0]",  # stands in memory
         "for i in tl.reduce(n): t[()] += tl.exp(x[i, 0])",  # takes longer than it waits

@@ -13,7 +13,7 @@ from tirlite.analysis.loops.patterns import has_much_to_do
 from tirlite.analysis.loops.reductions import Update, update_of
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import GE, Add, Broadcast, Expr, IntImm, Load, const
+from tirlite.ir.expr import GE, Add, And, Broadcast, Expr, IntImm, Load, const
 from tirlite.ir.rewrite import Substitution
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import defined_in, is_steady, mentions, walk
@@ -31,8 +31,8 @@ _MOST_NODES = 100
 _MOST_ELEMENTS = 256
 
 
-def in_chains(loop: For, vector_bytes: int) -> tuple[Stmt, ...] | None:
-    """The serial loops that replace a reduction; None if it keeps one accumulator."""
+def in_chains(loop: For, vector_bytes: int, condition: Expr | None = None) -> tuple[Stmt, ...] | None:
+    """The serial loops that replace a reduction, where a condition holds; None if it keeps one accumulator."""
     updates = _updates(loop)
     if not updates:
         return None
@@ -40,7 +40,7 @@ def in_chains(loop: For, vector_bytes: int) -> tuple[Stmt, ...] | None:
     count = loop.count
     if vectors > _MOST_VECTORS or (isinstance(count, IntImm) and count.value < _ROUNDS * _NUMBER):
         return None
-    return (*_by_turns(loop, updates),)
+    return (*_by_turns(loop, updates, condition),)
 
 
 def _updates(loop: For) -> list[Update]:
@@ -70,15 +70,18 @@ def _waits(store: Store, moving: set[object]) -> bool:
     return is_steady(*store.indices) and not mentions(store.indices, moving)
 
 
-def _by_turns(loop: For, updates: list[Update]) -> Iterator[Stmt]:
+def _by_turns(loop: For, updates: list[Update], condition: Expr | None) -> Iterator[Stmt]:
     count = yield from held(loop.count, "count", loop)
     whole = last_whole(loop, count, _NUMBER)
     serial = loop.replaced(kind=ForKind.SERIAL)
     many = SeqStmt((*_many(loop, updates, whole), serial.replaced(start=whole)))
-    if isinstance(count, IntImm):
+    if not isinstance(count, IntImm):
+        are_many = GE(count, const(_ROUNDS * _NUMBER, i64))
+        condition = are_many if condition is None else And(condition, are_many)
+    if condition is None:
         yield from many.stmts
-        return
-    yield IfThenElse(GE(count, const(_ROUNDS * _NUMBER, i64)), many, SeqStmt((serial,)), span=loop.span)
+    else:
+        yield IfThenElse(condition, many, SeqStmt((serial,)), span=loop.span)
 
 
 def _many(loop: For, updates: list[Update], whole: Expr) -> Iterator[Stmt]:

@@ -14,6 +14,7 @@ from tirlite.analysis.regions import regions_around
 from tirlite.ir.checked import has_check, unmasked
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
+    EQ,
     GE,
     GT,
     LT,
@@ -96,8 +97,9 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
             if not (pairs := [*pair_updates(loop)]):
                 from tirlite.rewrite.vectors.chains import in_chains
 
-                chains = None if loop.var in rests else in_chains(loop, processor.vector_bytes)
-                return chains or loop.replaced(kind=ForKind.SERIAL)
+                # Behind groups of rows, few are left, which take little time.
+                alone = EQ(rests[loop.var], const(0, i64)) if loop.var in rests else None
+                return in_chains(loop, processor.vector_bytes, alone) or loop.replaced(kind=ForKind.SERIAL)
             from tirlite.rewrite.vectors.first_place import in_order
 
             return in_order(loop, pairs, facts)
@@ -105,10 +107,10 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
     return rule
 
 
-def _inside_rests(body: SeqStmt) -> set[Var]:
-    """The inner loops of those over rows that are left of groups of rows: together they take little time."""
+def _inside_rests(body: SeqStmt) -> dict[Var, Expr]:
+    """The inner loops of those over rows that are left of groups of rows, each with the first of these rows."""
     rows = (loop for loop in statements_of(body, For) if loop.step <= _PER_VECTOR and follows_whole(loop))
-    return {each.var for row in rows for each in statements_of(row.body, For)}
+    return {each.var: row.start for row in rows for each in statements_of(row.body, For)}
 
 
 def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, ...]:
