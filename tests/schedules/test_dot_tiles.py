@@ -88,6 +88,46 @@ def test_lowered_code_means_the_same() -> None:
         np.testing.assert_array_equal(tl.compile(kernel, debug=True)(a, b), wanted)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_long_sums_are_stored_where_they_belong(workers: int) -> None:
+    rng, kernel = (
+        np.random.default_rng(12),
+        tl.compile(product_of(tl.i8, tl.u8), target=tl.Target.host(workers=workers)),
+    )
+    assert "direct" in kernel.llvm
+    for rows, columns, terms in (
+        (1, 64, 256),
+        (31, 64, 300),
+        (33, 130, 256),
+        (64, 63, 513),
+        (70, 192, 255),
+        (7, 1, 700),
+    ):
+        a, b = extremes(rng, tl.i8, rows, terms), extremes(rng, tl.u8, terms, columns)
+        memory = np.full((rows + 2, columns), 77, np.int32)
+        kernel(a, b, memory[1:-1])
+        np.testing.assert_array_equal(memory[1:-1], (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32))
+        assert (memory[[0, -1]] == 77).all()
+
+
+def test_sums_that_are_scaled_are_not_stored_at_once() -> None:
+    @tl.kernel
+    def scaled(a: tl.i8[n, k], b: tl.i8[k, m], y: tl.out[tl.f32[n, m]]):
+        for i in range(n):
+            for j in range(m):
+                total = tl.i32(0)
+                for p in tl.reduce(k):
+                    total += tl.i32(a[i, p]) * tl.i32(b[p, j])
+                y[i, j] = 0.5 * tl.f32(total)
+
+    kernel = tl.compile(scaled, target=tl.Target.host(workers=1))
+    assert goes_by_tiles(kernel)
+    assert "direct" not in kernel.llvm
+    rng = np.random.default_rng(13)
+    a, b = extremes(rng, tl.i8, 40, 300), extremes(rng, tl.i8, 300, 64)
+    np.testing.assert_array_equal(kernel(a, b), np.float32(0.5) * (a.astype(np.int32) @ b.astype(np.int32)))
+
+
 def test_sums_wrap_around() -> None:
     a, b = np.full((9, 1 << 17), 255, np.uint8), np.full((1 << 17, 17), -128, np.int8)
     wanted = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)

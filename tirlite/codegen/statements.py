@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from tirlite.codegen.loops.estimate import Work, is_unbound, iterations_between,
 from tirlite.codegen.loops.loop_hints import goes_by_elements, hints_of, in_any_order, sums_taps, weights_of
 from tirlite.codegen.loops.whole_rows import as_one_row
 from tirlite.codegen.refused import Refused
-from tirlite.codegen.storage import Storage
+from tirlite.codegen.storage import Storage, sizing
 from tirlite.ir.checked import ELSE_IN_THE_OTHER, has_check, is_checked, mask_of
 from tirlite.ir.dtype import f64, handle, i64
 from tirlite.ir.expr import Buffer, Call, Expr, Ramp, Var
@@ -40,7 +40,7 @@ from tirlite.ir.stmt import (
     While,
 )
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import statements_of, variables_in, walk
+from tirlite.ir.walk import statements_of, walk
 from tirlite.late import LateModule
 from tirlite.record import replace
 
@@ -94,6 +94,8 @@ class Statements:
         self._pieces = self._depth = self._nesting = 0
         self.counting: list[polling.Count | None] = []  # the polling counters of the loops around
         self.once: dict[For, Work] = {}  # the work of one iteration of each loop
+        self._rest: tuple[tuple[Stmt, ...], int] = ((), 0)  # the statements of a block, and where the next one stands
+        self._skipped: dict[For | None, str] = {}  # the block after a copy that stored tiles make superfluous
 
     def _count(self, **counts: int) -> None:
         self.module.extent = replace(self.module.extent, **counts)
@@ -124,7 +126,7 @@ class Statements:
     def write(self, body: SeqStmt) -> None:
         """Emits the body of a function, and ends it."""
         views = [stmt.buffer for stmt in statements_of(body, View) if is_checked(stmt.byte_offset)]
-        self._sizing = _behind(body, (*self.storage.of("heap"), *views))
+        self._sizing = sizing(body, (*self.storage.of("heap"), *views))
         if any(len(loop.body.stmts) >= _TILE for loop in statements_of(body, For)):
             self.ahead = ahead.rows_ahead(body, self.module.processor)
         if self.module.processor.masks_stores_slowly:
@@ -150,7 +152,8 @@ class Statements:
     def _each(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
         if any(isinstance(stmt, Let | Store) and stmt.value.dtype.lanes > 1 for stmt in stmts):
             self.environment.phases.update(gathers.phases_of(stmts))
-        for stmt in stmts:
+        for place, stmt in enumerate(stmts):
+            self._rest = stmts, place + 1
             if stmt.span is not None:
                 self.module.span = stmt.span
             steps = getattr(self, RULES[type(stmt)])(stmt)
@@ -352,6 +355,7 @@ class Statements:
             polling.pass_on(count, out.op("sub", polling.how_far(self.values, along), before))
 
     def loop(self, stmt: For) -> Steps[None]:
+        stmts, place = self._rest
         start, stop = self.values.value(stmt.start), self.values.value(stmt.stop)
         for bound in (start, stop):
             self.values.demand_good(bound, f"a bound of the loop over `{stmt.var.name}`")
@@ -360,14 +364,17 @@ class Statements:
             yield self._distributed(stmt, start, stop)
         elif abs(stmt.step) == 1:
             loop, (start, stop) = as_one_row(self.values, stmt, start, stop)
-            takes_tiles = self.module.processor.has_tiles and any(isinstance(each, For) for each in loop.body.stmts)
-            done = tiles.begin(self.values, loop, start, stop) if takes_tiles else ""
+            takes_tiles = self.module.processor.has_tiles and For in loop.body.kinds
+            begun = tiles.begin(self.values, loop, start, stop, stmts[place:]) if takes_tiles else None
             yield self._counted(loop, start, stop, "slt" if stmt.step > 0 else "sgt", f"nsw {stmt.step}")
-            if done:
-                out.follow(done)
+            if begun:
+                out.follow(begun.done)
+                self._skipped[begun.copy] = begun.behind
         else:
             yield self._strided(stmt, start, stop)
         out.join(around)
+        if behind := self._skipped.pop(stmt, ""):
+            out.follow(behind)
 
     def _counted(
         self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | Shifted | None = None
@@ -471,16 +478,6 @@ class Statements:
         body = close(self.out, f"{self.name}_parallel{self.module.tasks}")
         self.enter(around)
         fork_join(around, body, f"{self.name}_task{self.module.tasks}", count, workers, chunks)
-
-
-def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:
-    """The variables that the extents of buffers depend on, through lets."""
-    found = {node for each in buffers for node in variables_in(*each.shape)}
-    if found:
-        for let in reversed(tuple(statements_of(body, Let))):
-            if let.var in found:
-                found.update(variables_in(let.value))
-    return found
 
 
 # The method that emits each kind of statement.

@@ -19,8 +19,8 @@ from tirlite.ir.expr import Buffer, Call, Expr, LetExpr, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import Function, callees, calls_in
 from tirlite.ir.shapes import constant_bytes
-from tirlite.ir.stmt import Allocate, For
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.stmt import Allocate, For, Let, SeqStmt
+from tirlite.ir.walk import statements, statements_of, variables_in, walk
 from tirlite.record import record, replace
 from tirlite.sizes import round_up
 
@@ -236,3 +236,13 @@ class Workspace:
 def parts_of(storage: Storage) -> Iterable[tuple[For | None, int]]:
     """The function itself (None) and each loop run by workers, with the number of copies of its buffers."""
     return (None, 1), *storage.workers.items()
+
+
+def sizing(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:
+    """The variables that the extents of buffers depend on, through lets."""
+    found = {node for each in buffers for node in variables_in(*each.shape)}
+    if found:
+        for let in reversed(tuple(statements_of(body, Let))):
+            if let.var in found:
+                found.update(variables_in(let.value))
+    return found

@@ -5,14 +5,16 @@ As in `for i: for p: y[i, ramp] = tl.dot(y[i, ramp], a[i, 4 * p...], b[p, ramp])
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from tirlite.analysis.loops.patterns import moved_by
 from tirlite.ir.dot import dot_name
-from tirlite.ir.equal import structural_equal
-from tirlite.ir.expr import Call, IntImm, Load, Ramp, Var, const
+from tirlite.ir.equal import are_equal, structural_equal
+from tirlite.ir.expr import Call, Expr, IntImm, Load, Ramp, Var, const
 from tirlite.ir.op import Op
-from tirlite.ir.stmt import For, ForKind, Store
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, Stmt, Store
 from tirlite.ir.walk import chain_from, mentions
 from tirlite.record import record
 
@@ -44,6 +46,42 @@ class Products:
     def counts(self) -> list[int]:
         """How many iterations the loops over parts have."""
         return [len(each.values or ()) for each in self.parts]
+
+
+@record(eq=False)
+class Copied:
+    """A loop that copies sums to `result`, row by row: whole rows where `condition` holds, which is None if it must."""
+
+    loop: For
+    result: Load
+    condition: Expr | None
+
+
+def copied_from(found: Products, rest: Sequence[Stmt]) -> Copied | None:
+    """What `rest`, which follows the loops over products, copies the sums to, if it does nothing else."""
+    *lets, loop = rest or (None,)
+    if not isinstance(loop, For) or not all(isinstance(each, Let) for each in lets) or not found.is_new:
+        return None
+    is_alike = are_equal((loop.start, loop.stop), (found.rows.start, found.rows.stop))
+    if not is_alike or loop.step != 1 or loop.kind is not ForKind.SERIAL or len(loop.body.stmts) != 1:
+        return None
+    (stmt,) = loop.body.stmts
+    condition = stmt.condition if isinstance(stmt, IfThenElse) else None
+    (store,) = stmt.then_body.stmts if isinstance(stmt, IfThenElse) and len(stmt.then_body.stmts) == 1 else (stmt,)
+    if not isinstance(store, Store) or not isinstance(store.value, Load):
+        return None
+    result, own = Load(store.buffer, store.indices), [loop.var, *(each.var for each in lets if isinstance(each, Let))]
+    is_sum = are_equal((substitute(store.value, {loop.var: found.rows.var}),), (found.sums,))
+    if not is_sum or not _is_plain(result) or store.buffer.dtype != found.sums.buffer.dtype:
+        return None
+    if mentions(store.indices, own[1:]) or (condition is not None and mentions(condition, own)):
+        return None
+    *outer, last = slopes(result, loop.var)
+    return (
+        Copied(loop, result, condition)
+        if last == 0 and sorted(outer, key=str) == [*[0] * (len(outer) - 1), 1]
+        else None
+    )
 
 
 def products_of(loop: For) -> Products | None:
