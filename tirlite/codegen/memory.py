@@ -23,11 +23,9 @@ from tirlite.codegen.llvm.values import (
 from tirlite.codegen.refused import Refused
 from tirlite.ir.checked import bare, is_checked
 from tirlite.ir.dtype import DType, bool_, handle, i64, u8, u16, u32, u64
-from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load, Max, Min, Mul, Ramp, Select, Sub, Var
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.ir.op import Op
-from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import SeqStmt, Stmt, Store
 from tirlite.ir.walk import is_constant, loads_in, statements_of, walk
 from tirlite.record import record
@@ -451,6 +449,8 @@ def value_at(store: Store, indices: tuple[Expr, ...]) -> Expr:
     """The value of a store, which loads the element that it updates at the indices that were computed for it."""
     if indices is store.indices or any(load.buffer.volatile for load in loads_in(*store.indices)):
         return store.value
+    from tirlite.ir.equal import are_equal
+    from tirlite.ir.rewrite import rewrite
 
     def known(load: Load) -> Load:
         is_same = load.buffer is store.buffer and are_equal(load.indices, store.indices)
