@@ -124,6 +124,9 @@ def matrix(x: tl.f32[n, m], y: tl.out[tl.i64[1]]):
     y[0] = at
 
 
+BY_WORKERS = [tl.compile(matrix, target=tl.Target.host(workers=workers)) for workers in (1, 2)]
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (3, 50), (50, 3), (300, 200)])
 def test_loops_in_a_row_find_one_pair(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
@@ -131,8 +134,7 @@ def test_loops_in_a_row_find_one_pair(shape: tuple[int, int]) -> None:
     one_nan = plain.copy()
     one_nan[shape[0] // 2, shape[1] // 2] = nan
     for x in (plain, one_nan):
-        for workers in (1, 2):
-            kernel = tl.compile(matrix, target=tl.Target.host(workers=workers))
+        for kernel in BY_WORKERS:
             assert kernel(x)[0] == np.argmax(x)
         if x.size < 1000:
             assert matrix.interpret(x)[0] == tl.compile(matrix.lowered).interpret(x)[0] == np.argmax(x)

@@ -73,9 +73,7 @@ def test_other_columns_are_not_shared(body: str) -> None:
     )
 
 
-@pytest.mark.parametrize("columns", [511, 512, 513, 4095, 4097, 8192 * 2 + 5])
-def test_strips_of_columns_give_what_rows_give(columns: int) -> None:
-    func = tl.parse("""
+ALONG_COLUMNS = tl.parse("""
     n, m = tl.dims("n m")
 
     @tl.kernel
@@ -92,10 +90,16 @@ def test_strips_of_columns_give_what_rows_give(columns: int) -> None:
                 if x[i, j] > 0:
                     total[j] = total[j] + weight * y[i, j]
     """)
+BY_STRIPS = tl.compile(ALONG_COLUMNS, target=tl.Target.host(workers=3))
+BY_ROWS = tl.compile(ALONG_COLUMNS, schedule=None)
+
+
+@pytest.mark.parametrize("columns", [511, 512, 513, 4095, 4097, 8192 * 2 + 5])
+def test_strips_of_columns_give_what_rows_give(columns: int) -> None:
     rows = (1 << 19) // columns + 3
     x = np.random.default_rng(0).integers(-9, 9, (rows, columns), np.int32)
     results = []
-    for kernel in (tl.compile(func, target=tl.Target.host(workers=3)), tl.compile(func, schedule=None)):
+    for kernel in (BY_STRIPS, BY_ROWS):
         y, total = x.copy(), x[0].copy()
         kernel(x, y, total)
         results.append((y, total))

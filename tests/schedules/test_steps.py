@@ -176,19 +176,22 @@ def test_vectors_and_rows_together() -> None:
     ) in body_of(s)
 
 
+def by_fours(s: tl.Schedule) -> None:
+    s.cache_write("y", at="j")
+    s.vectorize("j", 8)
+    s.unroll_jam("i", 4)
+
+
+BY_FOURS = tl.compile(product, schedule=by_fours)
+
+
 @pytest.mark.parametrize("rows", [4, 5, 6, 7, 9, 13])
 def test_rows_that_are_left_go_by_twos(rows: int) -> None:
-    def jammed(s: tl.Schedule) -> None:
-        s.cache_write("y", at="j")
-        s.vectorize("j", 8)
-        s.unroll_jam("i", 4)
-
-    by_fours = tl.compile(product, schedule=jammed)
-    assert "for i in range(n // 4 * 4, n, 2):" in str(by_fours.lowered)
-    assert "a[min(i + 1, n - 1), p]" in str(by_fours.lowered)
+    assert "for i in range(n // 4 * 4, n, 2):" in str(BY_FOURS.lowered)
+    assert "a[min(i + 1, n - 1), p]" in str(BY_FOURS.lowered)
     numbers = np.random.default_rng(rows)
     a, b = numbers.normal(size=(rows, 5)).astype("f"), numbers.normal(size=(5, 19)).astype("f")
-    np.testing.assert_array_equal(by_fours(a, b), product.interpret(a, b))
+    np.testing.assert_array_equal(BY_FOURS(a, b), product.interpret(a, b))
 
 
 def test_rows_that_may_not_go_twice_or_that_llvm_writes_by_vectors_follow_one_by_one() -> None:
