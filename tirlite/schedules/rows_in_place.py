@@ -80,7 +80,7 @@ def over_rows(
     inside = [*statements_of(body, For)]
     if any(mentions((loop.start, loop.stop), (outer.var, inner.var)) for loop in inside):
         raise does_not_fit(step, f"loops inside depend on `{outer.var.name}` or `{inner.var.name}`")
-    if any(load.buffer is not buffer or not moves_along(load, outer.var, inner.var) for load in read):
+    if any(load.buffer is not buffer or not moves_by_rows(load, outer.var, inner.var) for load in read):
         raise does_not_fit(
             step, f"more is read at `{outer.var.name}` and `{inner.var.name}` than windows of `{buffer.name}`"
         )
@@ -110,7 +110,7 @@ def over_rows(
     return stop, made, View(flat, buffer, const(0, i64))
 
 
-def moves_along(load: Load, outer: Var, inner: Var) -> bool:
+def moves_by_rows(load: Load, outer: Var, inner: Var) -> bool:
     """Whether the element read moves by a row with one variable, and by one element with the other one."""
     *others, row, column = load.indices
     return (

@@ -320,6 +320,11 @@ def _rounds(node: Node) -> bool:
     return isinstance(node, Cast) and node.value.dtype.is_float and node.dtype.is_integer
 
 
+def is_local_scalar(access: Load | Store) -> bool:
+    """Whether it is of a local scalar that is not volatile."""
+    return not access.indices and access.buffer.scope == "local" and not access.buffer.volatile
+
+
 def only_branch(loop: For) -> IfThenElse | None:
     """The branch that is all of a loop's body, except for integer lets before it.
 

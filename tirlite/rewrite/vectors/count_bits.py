@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
+from tirlite.analysis.loops.patterns import is_local_scalar
 from tirlite.ir.dtype import DType, i8, i16, i32, i64, u8, u16, u32, u64
 from tirlite.ir.expr import GT, NE, Add, BitAnd, Cast, Expr, IntImm, Load, Mul, ShiftRight, Sub, Var, const
 from tirlite.ir.node import Node
@@ -24,7 +25,7 @@ def counted(loop: While) -> tuple[Stmt, ...] | None:
         return None
     takes = next((stmt for stmt in stmts if isinstance(stmt, Store) and stmt.buffer is ones.buffer), None)
     counts = next((stmt for stmt in stmts if isinstance(stmt, Store) and stmt.buffer is not ones.buffer), None)
-    if takes is None or counts is None or not _is_scalar(counts) or not isinstance(counts.value, Add):
+    if takes is None or counts is None or not is_local_scalar(counts) or not isinstance(counts.value, Add):
         return None
     total, by = counts.value.a, counts.value.b
     if not isinstance(total, Load) or total.buffer is not counts.buffer or not counts.buffer.dtype.is_integer:
@@ -76,13 +77,9 @@ def _ones_of(condition: Expr) -> Load | None:
     if not isinstance(condition, NE | GT) or not isinstance(condition.b, IntImm) or condition.b.value != 0:
         return None
     ones = condition.a
-    if not isinstance(ones, Load) or not _is_scalar(ones) or ones.dtype not in _UNSIGNED:
+    if not isinstance(ones, Load) or not is_local_scalar(ones) or ones.dtype not in _UNSIGNED:
         return None
     return ones if isinstance(condition, NE) or _UNSIGNED[ones.dtype] == ones.dtype else None
-
-
-def _is_scalar(node: Load | Store) -> bool:
-    return not node.indices and node.buffer.scope == "local" and not node.buffer.volatile
 
 
 def _is(node: Node, ones: Load) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.patterns import whole_rows
+from tirlite.analysis.loops.patterns import is_local_scalar, whole_rows
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import bool_, i64
 from tirlite.ir.equal import structural_equal
@@ -251,7 +251,7 @@ def _search_with_break(loop: While) -> _Search | None:
     # The loop ends at the first match, so the branch is taken once.
     ends = [stmt for stmt in found.then_body.stmts if isinstance(stmt, Store) and _is_counter(stmt, going)]
     is_over = bool(ends) and isinstance(ends[-1].value, IntImm) and not ends[-1].value.value
-    if not is_over or not _is_local(going):
+    if not is_over or not is_local_scalar(going):
         return None
     return _Search(counter, limit.b, (going,), named.var, Not(found.condition))
 
@@ -261,16 +261,11 @@ def _moves_on(stmt: Stmt, counter: Load, value: Expr) -> bool:
     if not isinstance(stmt, Store) or not _is_counter(stmt, counter) or not isinstance(stmt.value, Add):
         return False
     is_value = stmt.value.a is value or bool(structural_equal(stmt.value.a, value))
-    return is_value and is_constant(stmt.value.b, 1) and _is_local(counter)
+    return is_value and is_constant(stmt.value.b, 1) and is_local_scalar(counter)
 
 
 def _is_counter(node: Load | Store, counter: Load) -> bool:
     return node.buffer is counter.buffer and not node.indices
-
-
-def _is_local(load: Load) -> bool:
-    """Whether a load is of a local scalar."""
-    return not load.indices and load.buffer.scope == "local" and not load.buffer.volatile
 
 
 def _may_look_ahead(search: _Search) -> bool:

@@ -22,7 +22,6 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.contraction import Contraction, contractions, least_sizes
-from tirlite.schedules.auto.in_place import Sizes, sizes_in_place
 from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_known, time_of_rows
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.cache_write import CacheWrite
@@ -32,10 +31,13 @@ from tirlite.schedules.inline import InlineLets
 from tirlite.schedules.loop_facts import is_dense
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.reorder import Reorder
+from tirlite.schedules.rows_in_place import moves_by_rows
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Fuse, Split, is_flat
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
+
+Sizes = tuple[tuple[str, int | str], ...]
 
 # The assumed iteration count of a loop whose count is not constant.
 _SOME = 16
@@ -50,6 +52,15 @@ _BYTES = ("i8", "u8")
 _LONG_SUMS = 512
 # Processors with vectors of this many bytes have masked loads and stores.
 MASKED_BYTES = 32
+# Copying the windows of a column takes as long as computing this many rows of results, or longer. It is saved, but the
+# columns between rows of results are computed in vain.
+_ROWS_OF_COPY = 4
+# Shorter sums leave too little to do for each vector that is stored across the end of a row.
+_FEWEST_TERMS = 128
+# More rows of windows than this may be too many that lie a power of two apart for the second-level cache.
+_MOST_ROWS = 384
+# Of fewer columns, the last block is too large a part.
+_FEWEST_COLUMNS = 1024
 
 
 def scheduled(facts: Facts, tiling: Tiling) -> Trace:
@@ -72,6 +83,44 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
                 trace.figures.append(by.figures(_lanes(each, by), each.element, rows))
                 break
     return trace
+
+
+def sizes_in_place(nest: Contraction, facts: Facts, tiling: Tiling) -> Sizes | None:
+    """The conditions for a convolution to read windows in place; None if that never pays.
+
+    They are on sizes that are not constants. Rows are then a little longer than those of the results.
+    """
+    flat, packed, columns = nest.around, nest.packed, nest.columns
+    special = (nest.halves, nest.cut, nest.keeper)
+    if flat is None or any(each is not None for each in special) or len(packed.indices) < 2:
+        return None
+    gap = facts.space.size(packed.buffer.shape[-1]) - facts.space.size(columns.count)
+    if not (isinstance(gap, int) and gap >= 0 and moves_by_rows(packed, flat.var, columns.var)):
+        return None
+    wanted: list[tuple[tuple[For, ...], int, tuple[For, ...], int]] = [
+        (nest.rows, 1, (), tiling.strided_rows),
+        (nest.terms, 1, (), _FEWEST_TERMS),
+        ((), _MOST_ROWS, tuple(each for each in nest.terms if not mentions(packed.indices[-1], each.var)), 1),
+        ((columns,), 1, (), tiling.row_bytes // nest.element // 2),
+        ((flat, columns), 1, (), _FEWEST_COLUMNS),
+        ((columns,), _ROWS_OF_COPY, nest.rows, gap),
+    ]
+    found: list[tuple[str, int | str]] = []
+    for loops, factor, others, least in wanted:
+        if all(map(is_known, (*loops, *others))):
+            if factor * prod(map(count_of, loops)) < least * prod(map(count_of, others)):
+                return None
+            continue
+        more, few = _product(factor, loops), _product(least, others)
+        found.append((str(more), int(few) if few.isdigit() else few))
+    return tuple(found)
+
+
+def _product(factor: int, loops: tuple[For, ...]) -> str:
+    """The product of a factor and of the iterations of loops, as `specialize` takes it."""
+    known = factor * prod(count_of(each) for each in loops)
+    names = [each.var.name for each in loops if not is_known(each)]
+    return " * ".join(([str(known)] if known != 1 or not names else []) + names)
 
 
 def _forms(found: Contraction, tiling: Tiling) -> list[tuple[Contraction, Tiling]]:
