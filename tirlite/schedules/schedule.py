@@ -14,6 +14,7 @@ from tirlite.ir import Buffer, PrimFunc
 from tirlite.ir.demand import demand_prim_func
 from tirlite.ir.dtype import i64
 from tirlite.late import LateModule
+from tirlite.record import cached_property
 from tirlite.rewrite.forms import FormLimits
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import ForSizes, after
@@ -91,14 +92,16 @@ class Schedule:
     s = tl.schedule(turned) s.split('i', 16) s.reorder('i.outer', 'j', 'i.inner')
     """
 
-    def __init__(self, func: PrimFunc, steps: Iterable[Pass] = ()) -> None:
+    def __init__(self, func: PrimFunc, steps: Iterable[Pass] = (), *, figures: Iterable[str] | None = None) -> None:
+        """`figures`: those behind the steps, if tirlite has chosen them."""
         demand_prim_func(func, "schedule()")
         self.steps: tuple[Pass, ...] = ()
-        self.notes: tuple[str, ...] = ()
         self._known: dict[PrimFunc, tuple[Pass, Rewritten]] = {}
         self._written = self._func = Normalize()(func)
         for each in steps:
             self.apply(each)
+        self._figures = None if figures is None else tuple(figures)
+        self._chosen = self._func
 
     @classmethod
     def by(cls, author: Callable[[Schedule], object], func: PrimFunc) -> Schedule:
@@ -116,6 +119,16 @@ class Schedule:
     def func(self) -> PrimFunc:
         """The function after all steps, simplified."""
         return simplify.Simplify()(self._func)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """The figures behind the steps that tirlite has chosen, and which loops stay in order and why."""
+        # Told when they are asked for: simplifying takes as long as all steps.
+        if self._figures is None:
+            return ()
+        from tirlite.schedules.order import orders
+
+        return tuple(dict.fromkeys((*self._figures, *orders(simplify.Simplify()(self._chosen)))))
 
     def apply(self, step: Pass) -> None:
         """Applies a step, or any other pass."""

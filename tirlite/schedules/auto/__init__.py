@@ -180,8 +180,6 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
         return Schedule.by(given, func)
     if given is None or isinstance(given, tuple):
         return Schedule(func, given or ())
-    from tirlite.schedules.order import orders
-
     facts, steps = Facts(Normalize()(func)), list[Pass]()
     prepare = (NameValues(), TightenLoops(), FindReductions(integers=True), UnmarkLoops())
     for each in (*prepare, InjectVirtualThreads(), SplitThreads()):
@@ -199,9 +197,7 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
         other = _chosen(facts, _rules(target, of_size.form, given))
         figures += other.figures
         steps.append(ForSizes(limits, (*before, *other.taken, *_loops(target))))
-    made = Schedule(func, steps)
-    made.notes = tuple(dict.fromkeys((*figures, *orders(made.func))))
-    return made
+    return Schedule(func, steps, figures=figures)
 
 
 def _chosen(facts: Facts, rules: Iterable[Rules]) -> Trace:
