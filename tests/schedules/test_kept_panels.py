@@ -59,6 +59,37 @@ def test_loops_of_the_same_name_are_told_apart() -> None:
     assert places_of(source(other="b")) == [LoopHandle("b", 1)]
 
 
+# Two products in one loop, behind another loop of its name.
+BOTH = """
+h, w = tl.dims("h w")
+
+@tl.kernel(allow=("contract", "reassociate"))
+def both(x: tl.f32[8 * h, 8 * w], c: tl.f32[8, 8], d: tl.f32[8, 8], y: tl.out[tl.f32[2, 8 * h, 8 * w]]):
+    for b in range(h):
+        y[0, 8 * b, 0] = 1.0
+    for b in range(h):
+        for q in range(w):
+            for i in range(8):
+                for j in range(8):
+                    s = tl.f32(0)
+                    for p in range(8):
+                        s += x[8 * b + i, 8 * q + p] * c[j, p]
+                    y[0, 8 * b + i, 8 * q + j] = s
+            for i in range(8):
+                for j in range(8):
+                    s = tl.f32(0)
+                    for p in range(8):
+                        s += x[8 * b + i, 8 * q + p] * d[j, p]
+                    y[1, 8 * b + i, 8 * q + j] = s
+"""
+
+
+def test_a_loop_around_two_products_is_told_apart_from_others() -> None:
+    kernel = tl.compile(tl.parse(dedent(BOTH)), target=TARGET)
+    packs = {step.buffer: step.at for step in kernel.schedule.steps if isinstance(step, Pack)}
+    assert packs == {"c": LoopHandle("b", 1), "d": LoopHandle("b", 1)}
+
+
 @pytest.mark.parametrize("between", ["c[0, 0] = t[0, 0]", "c[q % 8, 1] *= tl.f32(2)"])
 def test_an_operand_that_changes_meanwhile_is_packed_for_each(between: str) -> None:
     assert places_of(source(between=between)) == ["j.outer"]

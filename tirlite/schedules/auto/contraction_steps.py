@@ -348,8 +348,9 @@ class _LoopHandles:
 
     def around(self, loop: For) -> LoopName:
         """The handle for a loop that this nest stands in."""
-        alike = [each for each in self._every if identifier(each.var.name) == identifier(loop.var.name)]
-        return loop.var.name if len(alike) == 1 else LoopHandle(loop.var.name, alike.index(loop))
+        # The loop itself may have been rebuilt, by the steps for another nest in it.
+        alike = [each.var for each in self._every if identifier(each.var.name) == identifier(loop.var.name)]
+        return loop.var.name if len(alike) == 1 else LoopHandle(loop.var.name, alike.index(loop.var))
 
     def __call__(self, name: str) -> LoopName:
         word = identifier(name)
