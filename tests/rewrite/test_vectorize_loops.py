@@ -959,3 +959,21 @@ def test_a_long_body_stands_once_where_its_last_vector_overlaps() -> None:
         y = np.zeros((m, n), np.uint8)
         kernel(x, y)
         np.testing.assert_array_equal(y, x.T)
+
+
+@pytest.mark.parametrize("of_all", ["tl.f32({})", "tl.f32(-{})", "tl.f32({} + tl.i8(1))"])
+def test_a_value_that_all_lanes_share_behind_a_name_that_they_do_not(of_all: str) -> None:
+    func = tl.parse(f"""
+    n = tl.dim("n")
+
+    @tl.kernel
+    def f(a: tl.u16[n], b: tl.f32[n]):
+        for i in range(n):
+            q = tl.u16(b[i]) // (a[i] % 8 + 1)
+            b[i] = tl.f32(q) + {of_all.format("tl.let(e, b[i] * tl.f32(q), tl.i8(1))")}
+    """)
+    a = np.arange(70, dtype=np.uint16)
+    found, wanted = (np.arange(70, dtype=np.float32) for _ in range(2))
+    tl.compile(func)(a, found)
+    tl.compile(func).interpret(a, wanted)
+    np.testing.assert_array_equal(found, wanted)

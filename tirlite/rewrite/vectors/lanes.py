@@ -410,9 +410,9 @@ class Lanes:
         if isinstance(expr, Binary | Compare):
             return type(expr)(*map(self.spread, children))
         if isinstance(expr, Unary):
-            return type(expr)(children[0])
+            return type(expr)(self.spread(children[0]))
         if isinstance(expr, Cast):
-            return Cast(expr.dtype.with_lanes(self.lanes), children[0])
+            return Cast(expr.dtype.with_lanes(self.lanes), self.spread(children[0]))
         if isinstance(expr, Select):
             condition, if_true, if_false = children
             return Select(condition, self.spread(if_true), self.spread(if_false))
