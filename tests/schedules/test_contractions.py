@@ -438,6 +438,8 @@ def test_the_last_vector_of_columns_has_no_more_lanes_than_hold_what_is_left() -
         (wide, 20, (16, 4)),
         (wide, 23, (16, 8)),
         (wide, 25, (16,)),
+        (wide, 100, (16, 4)),
+        (wide, 772, (16,)),
     ):
         with patch.object(Tiling, "of", lambda target, tiling=tiling: tiling):
             kernel = sized(30, 9, columns)

@@ -41,8 +41,8 @@ Sizes = tuple[tuple[str, int | str], ...]
 
 # The assumed iteration count of a loop whose count is not constant.
 _SOME = 16
-# From this many vectors along columns on, a narrower last one saves little; equal ones allow results in place.
-_MANY_VECTORS = 6
+# A narrower last vector pays if it saves at least this part of all lanes.
+_PART_SAVED = 1 / 32
 # The bytes of a sum, equal to those of a group of terms.
 _GROUP_BYTES = 4
 # The fewest rows for which the processor's tile instructions pay.
@@ -246,8 +246,8 @@ def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
     rest, last = count % lanes, lanes
     while rest and last % 2 == 0 and last // 2 >= max(rest, least):
         last //= 2
-    is_short = count < _MANY_VECTORS * lanes or nest.dots is not None
-    return (lanes, last) if last < lanes and is_short else (lanes,)
+    saves = lanes - last > _PART_SAVED * count or nest.dots is not None
+    return (lanes, last) if last < lanes and saves else (lanes,)
 
 
 def _moves(nest: Contraction, terms: tuple[For, ...], lanes: int, tiling: Tiling) -> bool:
