@@ -94,6 +94,17 @@ BY_STRIPS = tl.compile(ALONG_COLUMNS, target=tl.Target.host(workers=3))
 BY_ROWS = tl.compile(ALONG_COLUMNS, schedule=None)
 
 
+def test_columns_whose_row_begins_with_a_load_of_one_of_them_are_not_shared() -> None:
+    PASS.expect_unchanged(
+        """
+        for i in range(1, n):
+            first = y[i, 0]
+            for j in range(m):
+                y[i, j] = y[i - 1, j] + first
+        """
+    )
+
+
 @pytest.mark.parametrize("columns", [511, 512, 513, 4095, 4097, 8192 * 2 + 5])
 def test_strips_of_columns_give_what_rows_give(columns: int) -> None:
     rows = (1 << 19) // columns + 3

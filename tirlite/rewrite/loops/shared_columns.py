@@ -12,7 +12,7 @@ from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GE, Add, Expr, FloorDiv, IntImm, Max, Min, Mul, Select, Sub, Var, const
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import accesses_in, is_steady, mentions, statements, statements_of
+from tirlite.ir.walk import accesses_in, is_steady, loads_in, mentions, statements, statements_of
 from tirlite.rewrite.affine_exprs import folded
 
 # The columns of a strip: at least and at most as many, and a multiple of a line of f32.
@@ -40,6 +40,10 @@ def shared_columns(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
     if not is_steady(*bounds) or mentions(bounds, own) or any(each.buffer.volatile for each in accesses_in(loop)):
         return None
     if not facts.replaces_nothing(loop) or not _have_no_other(loop, columns, facts):
+        return None
+    # Each strip loads what names in front of a row stand for: behind the stores of other strips to that row.
+    stored = {facts.definitions.root(each.buffer) for each in inside if isinstance(each, Store)}
+    if any(facts.definitions.root(load.buffer) in stored for load in loads_in(*lets)):
         return None
     return _strips(loop, columns)
 
