@@ -134,6 +134,28 @@ def test_indices_that_go_around() -> None:
     )
 
 
+def test_windows_that_go_around_both_ends() -> None:
+    PASS.expect(
+        """
+        for i in range(n):
+            for j in range(m):
+                for b in range(3):
+                    y[i, j] += x[i, (j + b - 1 + m) % m]
+        """,
+        """
+        for i in range(n):
+            for b in range(3):
+                y[i, 0] = y[i, 0] + x[i, (b - 1) % m]
+            for j in range(1, m - 1):
+                for b in range(3):
+                    y[i, j] = y[i, j] + x[i, j + b - 1]
+            for j in range(max(1, m - 1), m):
+                for b in range(3):
+                    y[i, j] = y[i, j] + x[i, (j + b - 1) % m]
+        """,
+    )
+
+
 @pytest.mark.parametrize(
     "loop",
     [

@@ -96,9 +96,9 @@ class Edges:
         return node
 
     def _quotient(self, node: Binary) -> Expr:
-        """Notes where the dividend reaches 0 and the divisor, since the simplified form changes there."""
+        """Notes where the dividend reaches 0, the divisor and its double: the simplified form changes there."""
         if not isinstance(node.b, IntImm):
-            for border in (const(0, i64), node.b):
+            for border in (const(0, i64), node.b, Add(node.b, node.b)):
                 if not self._from(node.a, border):
                     self._up_to(node.a, border)
         return node
