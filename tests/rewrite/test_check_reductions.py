@@ -108,3 +108,17 @@ def test_one_load_object_that_stands_in_two_places_is_read_beside_the_update() -
         b.store(y, i, element)
     with pytest.raises(tl.KernelError, match="is combined over `i`, and read"):
         CheckReductions()(Normalize()(b.build()))
+
+
+def test_elements_of_an_iteration_are_its_own_where_they_are_checked() -> None:
+    func = tl.parse("""
+    n = tl.dim("n")
+
+    @tl.kernel
+    def f(x: tl.i32[n], k: tl.i32[n], y: tl.i32[n], s: tl.i64):
+        for i in tl.reduce(n - s):
+            x[i] += 3
+            if 0 <= k[i] and k[i] < n:
+                y[k[i]] += x[tl.checked(i)]
+    """)
+    CheckReductions()(Normalize()(func))

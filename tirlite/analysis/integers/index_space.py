@@ -10,6 +10,7 @@ from tirlite.analysis.integers.definitions import Definition, Definitions, Loop
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.float_ends import FloatEnds
 from tirlite.analysis.integers.type_ends import fits, type_ends
+from tirlite.ir.checked import bare as bare_index
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
     EQ,
@@ -238,7 +239,7 @@ class IndexSpace:
 
     def is_exact_at(self, index: Expr, value: Size, extent: Size | None) -> bool:
         """Whether an index is this value wherever it is in bounds of an axis, of this extent if that is known."""
-        if isinstance(index, Var):
+        if isinstance(bare_index(index), Var):
             return True
         if not varies(value):
             return is_exact_index(value, self.extents.arrays)
