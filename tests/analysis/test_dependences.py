@@ -123,6 +123,8 @@ def test_a_sum_is_carried_by_its_loop_alone() -> None:
         ("for i in range(m):\n    for j in range(k):\n        x[i + j] = 1", ["<, >"]),
         ("for i in range(n):\n    for j in range(i, n):\n        x[j] = 1", ["<, ="]),
         ("for i in range(n):\n    for j in range(i, n):\n        a[i, 0] = 1", ["=, <"]),
+        ("for i in range(n):\n    for j in range(i):\n        x[i] = x[j]", ["<, *", "<, *", "=, <"]),
+        ("for i in range(n):\n    for j in range(n - 1, i, -1):\n        x[i] = x[j]", ["<, *", "<, *", "=, <"]),
         ("for i in range(4):\n    for j in range(3):\n        x[i * 3 + j] = 1", []),
         ("for i in range(n):\n    x[z[i]] = 1", ["<"]),
         ("for i in range(n):\n    for j in range(m):\n        x[z[j]] = 1", ["<, *", "=, <"]),

@@ -68,6 +68,22 @@ def test_of_a_known_number_of_rows_none_is_left_over_if_that_can_be(rows: int, s
     assert ("for i in range(12, 13):" in found) is (rows == 13)
 
 
+def test_rows_above_are_added_to_a_row_of_the_same_array() -> None:
+    """The rows of a triangular system: no update changes what the next one adds."""
+    rows = """
+n, m = tl.dims("n m")
+
+@tl.kernel
+def f(a: tl.f32[n, n], x: tl.f32[n, m]):
+    for i in range(n):
+        for t in range({stop}):
+            for j in range(m):
+                x[i, j] -= a[i, t] * x[t, j]
+"""
+    assert "x[i, j] = x[i, j] - a[i, t + 3] * x[t + 3, j]" in str(vectorized(rows.format(stop="i")))
+    assert "t + 3" not in str(vectorized(rows.format(stop="i + 1")))
+
+
 @every(
     "stmt, loop, inner",
     [

@@ -15,9 +15,10 @@ from typing import Any
 
 from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
+from tirlite.ir.stmt import For
 from tirlite.record import record, replace
 from tirlite.sizes import Dim, Proof, Size, prove_divides, substitute
-from tirlite.sizes.poly import Atom
+from tirlite.sizes.poly import Atom, varies
 from tirlite.sizes.unknown import Ends, Linear, Unknown, ends_of, is_positive, linear, multiple, relation_of, sum_of
 
 Name = int
@@ -224,7 +225,7 @@ class Instances:
         self.distances[counter] = self.system.variable(low, high)
         self.directed.append(counter)
 
-    def equate(self, a: Size, b: Size, slack: tuple[int, int] | None = (0, 0)) -> None:
+    def equate(self, a: Size, b: Size, slack: tuple[int | None, int | None] | None = (0, 0)) -> None:
         """Demand that `a` of the first instance - `b` of the second lies between the ends of `slack`.
 
         With None that it is 0 modulo 2**64: it is 0 where it does not become as large.
@@ -233,7 +234,7 @@ class Instances:
             for other in self.space.forms(b):
                 self._equate(mine, other, slack)
 
-    def _equate(self, a: Linear, b: Linear, slack: tuple[int, int] | None) -> None:
+    def _equate(self, a: Linear, b: Linear, slack: tuple[int | None, int | None] | None) -> None:
         terms: dict[Name, Size] = {}
         for atom in dict.fromkeys((*a.terms, *b.terms)):
             self.met[atom] = None
@@ -260,6 +261,22 @@ class Instances:
         for counter in self.directed:
             if (counter, 0) in self.values:
                 self._value(counter, 1)  # which is in bounds too
+        for loop in self.levels:
+            if isinstance(loop, For) and self.space.counter(loop) in self.met:
+                self._bound(loop)
+
+    def _bound(self, loop: For) -> None:
+        """Demand that the variable of a loop around both lies in front of where it stops, if that moves: `range(i)`."""
+        stop = self.space.size(loop.stop)
+        if not varies(stop) or not self.space.is_exact(stop):
+            return
+        room = (stop - self.space.size(loop.var)) * loop.step
+        for mine, other, slack in ((room, 0, (1, None)), (0, room, (None, -1))):
+            others = tuple(self.system.equations)
+            self.equate(mine, other, slack)
+            known = self.system.equations[-1]
+            for each in others:
+                self._eliminate(known, each)
 
     def difference(self, size: Size, sign: int | None) -> Name:
         """A variable for what a size is in the first instance less what it is in the second, of a sign if one is given.

@@ -133,7 +133,7 @@ def _together(loop: For, names: Sequence[Stmt], inner: For, rows: int, facts: Fa
         return None
     if not _is_long(loop, rows) or not _is_long(inner, _SHORTEST) or has_check(loop):
         return None
-    if not _updates_alone(inner, facts) or not facts.is_independent(inner):
+    if not _updates_alone(loop, inner, facts) or not facts.is_independent(inner):
         return None
     store = inner.body.stmts[-1]
     assert isinstance(store, Store)
@@ -171,24 +171,29 @@ def _is_long(loop: For, least: int) -> bool:
     return not isinstance(count, IntImm) or count.value >= least
 
 
-def _updates_alone(inner: For, facts: Facts) -> bool:
-    """Whether iterations only update adjacent elements, each from its old value."""
+def _updates_alone(loop: For, inner: For, facts: Facts) -> bool:
+    """Whether iterations only update adjacent elements, from their old values and what `loop` does not write."""
     *lets, store = inner.body.stmts or (None,)
     if not isinstance(store, Store) or not store.indices or store.buffer.volatile or store.value.dtype.lanes > 1:
         return False
     if not all(isinstance(let, Let) for let in lets) or not mentions(store.indices[-1], inner.var):
         return False
     root = facts.definitions.root(store.buffer)
-    has_old = False
+    has_old = has_others = False
     for stmt in (*lets, store):
         assert isinstance(stmt, Let | Store)
         for node in walk(stmt.value):
             if isinstance(node, Expr) and may_fault(node):
                 return False
             if isinstance(node, Load) and facts.definitions.root(node.buffer) is root:
-                if stmt is not store or not is_at(node, store):
-                    return False
-                has_old = True
+                is_old = stmt is store and is_at(node, store)
+                has_old, has_others = has_old or is_old, has_others or not is_old
             if isinstance(node, Load) and node.buffer.volatile:
                 return False
-    return has_old
+    return has_old and not (has_others and _carries_others(loop, store, facts))
+
+
+def _carries_others(loop: For, store: Store, facts: Facts) -> bool:
+    """Whether an iteration may touch what another one does, other than the element that `store` updates."""
+    touches = (touch for each in facts.carried_by(loop) for touch in (each.source, each.sink))
+    return not all(is_same_element(store, touch) for touch in touches)
