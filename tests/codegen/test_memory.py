@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from effort import effort
+from fuzz.guard import guarded
 
 import tirlite as tl
-from tirlite.codegen import lower
+from tirlite.codegen import Effort, lower
 from tirlite.ir import Broadcast, Cast, IntImm, Ramp, bool_, f32, i32, i64, u8, u32
 from tirlite.ir.builder import Builder
+from tirlite.target.processor import runs_here
 
 n, m = tl.dims("n m")
 
@@ -219,3 +222,16 @@ def test_rows_of_a_tile_have_one_address_and_distances() -> None:
     lines = lower(tile.lowered).text.splitlines()
     products = [line for line in lines if "= mul nsw" in line and line.endswith(", 64")]
     assert len(products) == 1
+
+
+@pytest.mark.skipif(not runs_here("x86-64-v3"), reason="code for another machine")
+def test_a_choice_loads_the_bytes_of_one_float_also_with_no_effort() -> None:
+    @tl.kernel(target=tl.Target("x86-64-v3"), schedule=None)
+    def larger(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):
+        for i in range(n):
+            z[i] = tl.select(x[i] < y[i], y[i], tl.f32(1))
+
+    x, y, z = (guarded(np.array(each, np.float32), at_end=True) for each in ([1, 3], [2, 2], [0, 0]))
+    with effort(Effort.NONE):
+        larger(x, y, z)
+    np.testing.assert_array_equal(z, np.array([2, 1], np.float32))

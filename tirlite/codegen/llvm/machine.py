@@ -261,6 +261,10 @@ def _machine_at(level: int, name: str) -> TargetMachine:
 def new_machine(level: int, name: str) -> TargetMachine:
     from llvmlite import binding
 
+    if level == 0 and binding.llvm_version_info[0] <= OPTIONS_OF:
+        # With AVX, LLVM's fast selection of instructions loads 16 bytes where `select` takes a single float from
+        # memory. Once set, this option cannot be left to the level again: on, it would hold for all of them.
+        binding.set_option("", "-fast-isel=false")
     if name == HOST:
         cpu, features = _host()
         target = binding.Target.from_default_triple()
