@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import numpy as np
 import pytest
 from every import every
@@ -192,6 +194,24 @@ def test_other_sums_follow_one_another(stmt: str) -> None:
     kind = "tl.reduce" if "+=" in stmt else "range"
     given = SUMS.format(body=f"    for i in range(n):\n        for p in {kind}(k):\n            {stmt}\n")
     assert "n // 4" not in str(vectorized(given))
+
+
+def test_as_many_rows_go_together_as_have_registers_for_their_sums() -> None:
+    one = "            total += x[i, p] * z[j, p]\n"
+    other = "            least += (x[i, p] - z[j, p]) * (x[i, p] - z[j, p])\n"
+    for sums, rows in ((one, 4), (one + other, 2)):
+        body = f"""
+    for i in range(n):
+        for j in range(m):
+            total = tl.f32(0)
+            least = tl.f32(0)
+            for p in tl.reduce(k):
+{indent(sums, "    ")}
+            y[i, j] = total + least
+"""
+        found = str(vectorized(SUMS.format(body=body)))
+        assert f"for i in range(0, n // {rows} * {rows}, {rows}):" in found
+        assert f"for j in range(0, m // {rows} * {rows}, {rows}):" in found
 
 
 @tl.kernel(allow="contract")

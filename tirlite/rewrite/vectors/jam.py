@@ -13,14 +13,18 @@ from itertools import groupby
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
+from tirlite.analysis.loops.patterns import moved_by
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Min, Var, const
 from tirlite.ir.rewrite import Substitution
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, nested
-from tirlite.ir.walk import defined_in, is_steady, loads_in, mentions, statements, walk
+from tirlite.ir.walk import defined_in, is_steady, loads_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.vectors.lanes import NotVector, held, is_at, is_same_element, last_whole, may_fault
 
+# Iterations of an outer loop taken together to share loads, with four registers each for results.
+ROWS = 4
+PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 # LLVM unrolls shorter rows itself, and keeps them in registers throughout.
 _SHORTEST = 17
 # Other numbers of iterations to take together, if they leave no remainder.
@@ -87,6 +91,15 @@ class Jam:
                 yield from (copy.copied(stmt) for copy in self.copies)
         else:
             raise NotVector
+
+
+def is_plain(loop: For) -> bool:
+    return loop.kind in PLAIN and loop.step == 1 and not goes_by_vectors(loop) and not has_check(loop)
+
+
+def goes_by_vectors(loop: For) -> bool:
+    """Whether the loop contains vectors already, from a schedule."""
+    return any(store.value.dtype.lanes > 1 for store in statements_of(loop.body, Store))
 
 
 def is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
@@ -156,6 +169,48 @@ def _together(loop: For, names: Sequence[Stmt], inner: For, rows: int, facts: Fa
         return Jam(loop.var, rows).block(SeqStmt((*names, inner))).stmts
     except NotVector:
         return None
+
+
+def sums_together(chain: list[For], facts: Facts, registers: int) -> tuple[Stmt, ...] | None:
+    """The statements that replace a chain whose innermost loop sums along rows that its iterations share.
+
+    Several iterations are jammed, those of the outer loop too: each loaded vector is used in all its sums.
+    """
+    stmts: tuple[Stmt, ...] = chain[-1].body.stmts
+    sums = _sums_along_rows(stmts)
+    if sums is None:
+        return None
+    results = sum(1 for _ in statements_of(sums.body, Store))
+    number = next((each for each in (ROWS, 2) if each * (each * results + 2) <= registers), 1)
+    level = len(chain)
+    while number > 1 and level and len(chain) - level < 2 and _serves(chain[level - 1], sums, facts):
+        loop = chain[level - 1]
+        try:
+            together = Jam(loop.var, number).block(SeqStmt(stmts)).stmts
+        except NotVector:
+            break
+        stmts = (*by_rows(loop, number, together, stmts),)
+        level -= 1
+    return nested(chain[:level], *stmts).stmts if level < len(chain) else None
+
+
+def _sums_along_rows(stmts: tuple[Stmt, ...]) -> For | None:
+    """The only loop among statements, if it sums along at least two rows, over adjacent elements."""
+    loops = [stmt for stmt in stmts if isinstance(stmt, For)]
+    if len(loops) != 1 or loops[0].kind is not ForKind.REDUCE:
+        return None
+    loop, inside = loops[0], loops[0].body
+    loads = [node for node in loads_in(inside) if mentions(node, loop.var)]
+    are_rows = len(loads) > 1 and all(moved_by(load.indices[-1], loop.var) == 1 for load in loads)
+    return loop if are_rows and inside.kinds <= {Let, Store} else None
+
+
+def _serves(loop: For, sums: For, facts: Facts) -> bool:
+    """Whether iterations of a loop are independent, and share some but not all of the rows that `sums` reads."""
+    loads = [node for node in loads_in(sums.body) if mentions(node, sums.var)]
+    own = [load for load in loads if mentions(load, loop.var)]
+    pays = is_plain(loop) and all(load.dtype.is_float for load in loads) and 0 < len(own) < len(loads)
+    return pays and facts.is_independent(loop) and facts.replaces_nothing(loop)
 
 
 def by_rows(loop: For, number: int, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Iterator[Stmt]:

@@ -35,7 +35,17 @@ from tirlite.ir.walk import chain_from, loads_in, mentions, statements, statemen
 from tirlite.record import record
 from tirlite.rewrite.vectors.columns import Memory, by_columns
 from tirlite.rewrite.vectors.groups import Grouped, declared, flat_views, is_parted, of_one_element
-from tirlite.rewrite.vectors.jam import Jam, by_rows, is_repeatable, rows_together
+from tirlite.rewrite.vectors.jam import (
+    PLAIN,
+    ROWS,
+    Jam,
+    by_rows,
+    goes_by_vectors,
+    is_plain,
+    is_repeatable,
+    rows_together,
+    sums_together,
+)
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector
 from tirlite.rewrite.vectors.local_elements import (
     with_local_elements,
@@ -57,11 +67,8 @@ from tirlite.rewrite.vectors.vector_loops import (
 from tirlite.sizes import Size, is_at_most, maximum
 from tirlite.target import Processor
 
-# Iterations of an outer loop taken together to share loads, with four registers each for results.
-_ROWS = 4
 # The number of innermost loops of a chain that are considered.
 _DEEPEST = 4
-_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
 @record
@@ -159,7 +166,7 @@ def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
 
 def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
     """Vectorizes a loop that loads from computed places; None if it has no vector form."""
-    if not _is_plain(loop) or not resamples(loop) or not facts.is_independent(loop) or not facts.replaces_nothing(loop):
+    if not is_plain(loop) or not resamples(loop) or not facts.is_independent(loop) or not facts.replaces_nothing(loop):
         return None
     if IfThenElse in loop.body.kinds and not rules.processor.has_masks(1):
         return None
@@ -181,13 +188,9 @@ def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None
     return (IfThenElse(fit, SeqStmt(stmts), SeqStmt((loop,))),)
 
 
-def _is_plain(loop: For) -> bool:
-    return loop.kind in _PLAIN and loop.step == 1 and not _goes_by_vectors(loop) and not has_check(loop)
-
-
 def _may_pay(loop: For) -> bool:
     """Whether vectors may be faster than what LLVM, which vectorizes innermost loops alone, makes of the loop."""
-    return _is_plain(loop) and (has_much_to_do(loop) or reads_neighbours(loop) or divides(loop) or skips(loop))
+    return is_plain(loop) and (has_much_to_do(loop) or reads_neighbours(loop) or divides(loop) or skips(loop))
 
 
 def _is_part_of_row(chain: list[For], facts: Facts) -> bool:
@@ -198,11 +201,6 @@ def _is_part_of_row(chain: list[For], facts: Facts) -> bool:
 def _stores_alone(loop: For, facts: Facts) -> bool:
     """Whether no other loop that LLVM unrolls accesses the loop's results, which LLVM would keep in registers."""
     return all(facts.written_out_along.get(store.buffer, {loop}) <= {loop} for store in statements_of(loop.body, Store))
-
-
-def _goes_by_vectors(loop: For) -> bool:
-    """Whether the loop contains vectors already, from a schedule."""
-    return any(store.value.dtype.lanes > 1 for store in statements_of(loop.body, Store))
 
 
 def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
@@ -224,7 +222,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     innermost = chain[-1]
     if rules.processor.permutes and not rules.called and (resampled := _resampled(innermost, facts, rules)) is not None:
         return nested(chain[:-1], *resampled).stmts
-    if innermost.kind in _PLAIN and (plain := with_scalars(innermost.body)) is not None and not has_check(innermost):
+    if innermost.kind in PLAIN and (plain := with_scalars(innermost.body)) is not None and not has_check(innermost):
         # Once arrays and loops inside are gone, LLVM also vectorizes strided lanes, as the colours of an image.
         return nested(chain[:-1], innermost.replaced(body=plain)).stmts
     found = (
@@ -234,9 +232,9 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     )
     made = next((made for made in found if made is not None), None)
     if made is None and not rules.called:
-        made = rows_together(chain, _ROWS, facts)
+        made = rows_together(chain, ROWS, facts)
     if made is None:
-        made = _sums_together(chain, facts, rules)
+        made = sums_together(chain, facts, rules.processor.registers)
     if made is None and not rules.called and meets_itself(innermost) and _is_in_order(innermost):
         made = _at_distance(chain, facts, rules)
     if made is None and len(chain) > 1 and not rules.called:
@@ -262,7 +260,7 @@ def _may_be_one_row(chain: list[For], facts: Facts, rules: Rules) -> bool:
         return False
     if (inside := [*statements_of(loop.body, For)]) and not _is_far_from_full(loop, inside, rules.processor):
         return False
-    are_free = all(_is_plain(each) and facts.is_independent(each) for each in around)
+    are_free = all(is_plain(each) and facts.is_independent(each) for each in around)
     return are_free and facts.replaces_nothing(chain[0])
 
 
@@ -271,7 +269,7 @@ def _is_far_from_full(loop: For, inside: list[For], processor: Processor) -> boo
     lanes, count = row_widths_of(loop, processor)[1], loop.count
     taps = [count_of(each) for each in inside]
     if None not in taps:
-        lanes = lanes // 2 if prod(each for each in taps if each) > _ROWS else 0
+        lanes = lanes // 2 if prod(each for each in taps if each) > ROWS else 0
     return isinstance(count, IntImm) and 1 < count.value < lanes
 
 
@@ -283,7 +281,7 @@ def _at_distance(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ..
 
 
 def _is_in_order(loop: For) -> bool:
-    return loop.kind is ForKind.SERIAL and not has_check(loop) and not _goes_by_vectors(loop)
+    return loop.kind is ForKind.SERIAL and not has_check(loop) and not goes_by_vectors(loop)
 
 
 def _or_one_column(chain: list[For], place: int, made: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
@@ -307,49 +305,10 @@ def _go_along_rows(stmts: tuple[Stmt, ...]) -> bool:
     )
 
 
-def _sums_together(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
-    """The statements that replace a chain whose innermost loop sums along rows that its iterations share.
-
-    Several iterations are jammed, those of the outer loop too: each loaded vector is used in all its sums.
-    """
-    stmts: tuple[Stmt, ...] = chain[-1].body.stmts
-    sums = _sums_along_rows(stmts)
-    number = 2 if rules.processor.registers < _ROWS * (_ROWS + 2) else _ROWS
-    level = len(chain)
-    while sums is not None and level and len(chain) - level < 2 and _serves(chain[level - 1], sums, facts):
-        loop = chain[level - 1]
-        try:
-            together = Jam(loop.var, number).block(SeqStmt(stmts)).stmts
-        except NotVector:
-            break
-        stmts = (*by_rows(loop, number, together, stmts),)
-        level -= 1
-    return nested(chain[:level], *stmts).stmts if level < len(chain) else None
-
-
-def _sums_along_rows(stmts: tuple[Stmt, ...]) -> For | None:
-    """The only loop among statements, if it sums along at least two rows, over adjacent elements."""
-    loops = [stmt for stmt in stmts if isinstance(stmt, For)]
-    if len(loops) != 1 or loops[0].kind is not ForKind.REDUCE:
-        return None
-    loop, inside = loops[0], loops[0].body
-    loads = [node for node in loads_in(inside) if mentions(node, loop.var)]
-    are_rows = len(loads) > 1 and all(moved_by(load.indices[-1], loop.var) == 1 for load in loads)
-    return loop if are_rows and inside.kinds <= {Let, Store} else None
-
-
-def _serves(loop: For, sums: For, facts: Facts) -> bool:
-    """Whether iterations of a loop are independent, and share some but not all of the rows that `sums` reads."""
-    loads = [node for node in loads_in(sums.body) if mentions(node, sums.var)]
-    own = [load for load in loads if mentions(load, loop.var)]
-    pays = _is_plain(loop) and all(load.dtype.is_float for load in loads) and 0 < len(own) < len(loads)
-    return pays and facts.is_independent(loop) and facts.replaces_nothing(loop)
-
-
 def _may_go(chain: list[For], place: int, facts: Facts, rules: Rules) -> bool:
     """Whether a loop of a chain has independent iterations, and vectors may pay."""
     loop = chain[place]
-    is_short = _is_plain(loop) and _is_part_of_row(chain, facts)
+    is_short = is_plain(loop) and _is_part_of_row(chain, facts)
     pays = _may_pay(loop) or loop in rules.dividing or (is_short and _stores_alone(loop, facts))
     if not pays or _is_brief(loop, facts) or not facts.is_independent(loop):
         return False
@@ -410,7 +369,7 @@ def _at(
         if not has_rows and not rules.called:
             from tirlite.rewrite.vectors.strips import in_strips, where_many
 
-            strips = in_strips(loop, _ROWS)
+            strips = in_strips(loop, ROWS)
             plain = plain if strips is None else where_many(loop, strips, plain)
         return (*declared(flat, nested(chain[:place], *plain).stmts),)
     level, outer = around
@@ -420,7 +379,7 @@ def _at(
         return (*declared(flat, nested(chain[:place], *plain).stmts),)
     between = chain[level + 1 : place]
     rows, single = nested(between, *together).stmts, nested(between, *plain).stmts
-    return (*declared(flat, nested(chain[:level], *by_rows(outer, _ROWS, rows, single)).stmts),)
+    return (*declared(flat, nested(chain[:level], *by_rows(outer, ROWS, rows, single)).stmts),)
 
 
 def _repeats_but_for(loop: For, facts: Facts, buffers: Container[Buffer]) -> bool:
@@ -436,7 +395,7 @@ def _memory(facts: Facts, touches: Mapping[Allocation, Sequence[Touch]]) -> Memo
 
 
 def _jam(loop: For, body: SeqStmt) -> SeqStmt:
-    return Jam(loop.var, _ROWS).block(body)
+    return Jam(loop.var, ROWS).block(body)
 
 
 def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bool]) -> tuple[int, For] | None:
@@ -444,9 +403,9 @@ def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bo
     inner, in_bounds = loop, set[Node]()
     for level, outer in reversed([*enumerate(around)]):
         in_bounds.update(walk(inner.start), walk(inner.stop))
-        is_plain = outer.kind in _PLAIN and outer.step == 1
+        is_plain = outer.kind in PLAIN and outer.step == 1
         count = outer.count
-        is_long = not isinstance(count, IntImm) or count.value >= _ROWS
+        is_long = not isinstance(count, IntImm) or count.value >= ROWS
         runs_alike = outer.var not in in_bounds
         if is_plain and is_long and runs_alike and pays(outer) and facts.is_independent(outer):
             return level, outer
