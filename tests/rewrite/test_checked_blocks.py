@@ -116,6 +116,19 @@ def test_places_that_depend_on_one_loop_each_are_checked_before_all_of_them(targ
     assert "tl.checked" not in str(rows)
 
 
+def test_places_of_a_nest_without_rows_are_not_looked_at() -> None:
+    @tl.kernel
+    def columns(x: tl.f32[n, w], at: tl.f32[m], first: tl.i64, begin: tl.i64, y: tl.f32[n, m]):
+        for i in range(begin, n):
+            for q in range(m):
+                y[i, q] = x[i, tl.i32(at[q + first])]
+
+    assert "most" in str(columns.lowered)
+    x, at, y = np.ones((2, 5), np.float32), np.zeros(3, np.float32), np.ones((2, 3), np.float32)
+    columns(x, at, 1 << 40, 2, y)
+    np.testing.assert_array_equal(y, np.ones((2, 3), np.float32))
+
+
 def test_places_that_depend_on_two_loops_are_checked_row_by_row() -> None:
     func = tl.compile(elsewhere, target=tl.Target("x86-64-v4", workers=2)).lowered
     assert not any(loop.kind is tl.ir.ForKind.PARALLEL for loop in tl.ir.statements_of(func.body, tl.ir.For))

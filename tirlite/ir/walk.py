@@ -115,6 +115,13 @@ def is_constant(node: Node, value: int) -> bool:
     return isinstance(node, IntImm) and node.value == value
 
 
+def is_plainly_positive(extent: Expr) -> bool:
+    """Whether an extent is a positive number, or a dim that is at least 1."""
+    if isinstance(extent, IntImm):
+        return extent.value > 0
+    return isinstance(extent, Var) and extent.dim is not None and extent.dim.min > 0
+
+
 def without_number(expr: Expr) -> tuple[Expr, int]:
     """A sum without its added constants, and their total: `i` and 3 for `i + 5 - 2`."""
     total = 0

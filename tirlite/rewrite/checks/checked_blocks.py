@@ -41,7 +41,16 @@ from tirlite.ir.expr import (
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import aliased_in, loads_in, may_skip_parts, statements, statements_of, stored_in, walk
+from tirlite.ir.walk import (
+    aliased_in,
+    is_plainly_positive,
+    loads_in,
+    may_skip_parts,
+    statements,
+    statements_of,
+    stored_in,
+    walk,
+)
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged
@@ -117,7 +126,10 @@ def _at_once(nest: list[For], steady: Set[Buffer]) -> tuple[Stmt, ...] | None:
     clean = rewrite(nest[0], {Call: bare})
     is_inside = reduce(And, [check.condition for check in checks])
     choice = IfThenElse(is_inside, SeqStmt((clean,)), SeqStmt((nest[0],)), span=nest[0].span)
-    return (*(stmt for check in checks for stmt in check.begun), *loops, choice)
+    made = (*(stmt for check in checks for stmt in check.begun), *loops, choice)
+    # Where one of the loops has no iteration, what places are made of may itself be out of bounds.
+    runs: list[Expr] = [LT(loop.start, loop.stop) for loop in nest if not is_plainly_positive(loop.count)]
+    return (IfThenElse(reduce(And, runs), SeqStmt(made), span=nest[0].span),) if runs else made
 
 
 def _is_plain(loop: For) -> bool:

@@ -14,7 +14,7 @@ from tirlite.analysis.threads import Uniformity
 from tirlite.diag import Message
 from tirlite.ir.checked import bare, checked, is_checked
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import LT, Buffer, Call, Expr, IntImm, LetExpr, Load, Var, const
+from tirlite.ir.expr import LT, Buffer, Call, Expr, LetExpr, Load, Var, const
 from tirlite.ir.kernel_call import Function, KernelCall, closure_of
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
@@ -34,7 +34,7 @@ from tirlite.ir.stmt import (
     thread_role,
 )
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import own_exprs, statements, walk
+from tirlite.ir.walk import is_plainly_positive, own_exprs, statements, walk
 from tirlite.record import record
 
 
@@ -232,18 +232,11 @@ class Phases:
                 items.append(Around(extent))
                 stmt = stmt.replaced(stop=extent.var)
             inside: list[Item] = yield self._items(stmt.body, (*axes, stmt))
-            return items + (inside if _is_positive(stmt.stop) else _where_some(stmt, inside))
+            return items + (inside if is_plainly_positive(stmt.stop) else _where_some(stmt, inside))
         bodies = []
         for body in stmt.bodies:
             bodies.append(tuple((yield self._items(body, axes))))
         return [Around(stmt, tuple(bodies))]
-
-
-def _is_positive(extent: Expr) -> bool:
-    """Whether an extent is plainly positive."""
-    if isinstance(extent, IntImm):
-        return extent.value > 0
-    return isinstance(extent, Var) and extent.dim is not None and extent.dim.min > 0
 
 
 def _where_some(loop: For, items: list[Item]) -> list[Item]:
