@@ -324,3 +324,19 @@ def test_processors_that_convert_float16_do_so_by_one_instruction(target: str, i
     func = element_wise(lambda a, b: Add(Mul(a, b), b), f16, 64, [f16, f16])
     text = tl.compile(func, target=tl.Target(target)).llvm
     assert ("fpext half" in text) is ("fptrunc float" in text) is is_one
+
+
+def test_vectors_of_f64_are_rounded_to_float16_by_way_of_f32() -> None:
+    """LLVM would call `__truncdfhf2` for each lane."""
+    func = tl.parse("""
+    n = tl.dim("n")
+
+    @tl.kernel
+    def powers(x: tl.f64[n], y: tl.f16[n]):
+        for i in range(n):
+            y[i] = tl.f16(tl.exp(x[i]))
+    """)
+    lines = tl.compile(func, target=tl.Target("x86-64-v3")).llvm.splitlines()
+    narrowed = [line for line in lines if "fptrunc" in line and "half>" in line]
+    assert narrowed
+    assert not any("double" in line for line in narrowed)

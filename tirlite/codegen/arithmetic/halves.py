@@ -33,7 +33,7 @@ def narrow(out: FunctionText, value: Value, target: DType) -> Value:
     formula = _NARROWINGS[target.code, source]
     bits, kind = u16.with_lanes(target.lanes), register_type(target)
     if target.code is TypeCode.FLOAT and out.module.processor.converts_halves:
-        if source is f64:
+        if source == f64:
             value = call_formula(out, "f64.to.odd.f32", _to_odd_f32, f32.with_lanes(target.lanes), value)
         half = out.computed(bits, f"fptrunc {value.typed} to {_half(bits)}", value)
         return out.computed(target, f"bitcast {_half(bits)} {half.text} to {kind}", half)
