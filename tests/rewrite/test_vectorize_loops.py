@@ -609,6 +609,29 @@ def nearest(x: tl.f32[n, m], c: tl.f32[n, m], y: tl.f32[n, n], at: tl.i64[n, 2])
         at[i, 0] = tl.i64(x[i, m - 1])
 
 
+@pytest.mark.parametrize(("inside", "behind", "fewest"), [("", "y[i, 0] = top", 8), ("y[i, j] = top", "", 32)])
+def test_rows_of_dependent_steps_are_turned_over_from_some_columns_on(inside: str, behind: str, fewest: int) -> None:
+    text = f"""
+n, m = tl.dims("n m")
+@tl.kernel
+def highest(x: tl.f32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        top = tl.f32(0)
+        for j in range(m):
+            top = max(top - 1, x[i, j])
+            {inside}
+        {behind}
+"""
+    func = Normalize()(tl.parse(text))
+    found = VectorizeLoops(target="x86-64-v4")(func)
+    assert f"if n >= 16 and m >= {fewest}:" in str(found)
+    for columns in (fewest - 1, fewest):
+        x, given = np.random.default_rng(1).standard_normal((20, columns), np.float32), np.zeros((2, 20, columns), "f")
+        tl.compile(found)(x, given[0])
+        tl.compile(func, schedule=None)(x, given[1])
+        np.testing.assert_array_equal(*given)
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (16, 16), (20, 33), (33, 5)])
 def test_columns_do_what_is_written(rows: int, columns: int) -> None:
     """With forbidden pages behind the arrays, and before them: nothing is read beyond a row of the last element."""

@@ -44,8 +44,10 @@ from tirlite.target import Processor
 
 # The types of tiles. For loops in order, floats alone: LLVM vectorizes sums of integers by itself.
 IN_ORDER = (f32, f64)
-# With fewer columns than this, a processor overlaps several rows, so their latencies are hidden anyway.
-_FEWEST_COLUMNS = 32
+# With fewer columns than this, a processor overlaps several rows, so their latencies are hidden anyway. Rows of results
+# are transposed twice.
+_FEWEST_COLUMNS = 8
+_FEWEST_STORED = 32
 # Transposing a tile of a single column is slower than loading its elements one by one.
 _FEWEST_TURNED = 2
 # The bytes of elements for which every processor with masks has masked loads.
@@ -370,7 +372,8 @@ def by_columns(
     def lanes(first: Expr, count: int) -> Columns:
         return Columns(loop.var, first, count, inside, memory.is_steady, dtypes, processor, stores_rows=stores_rows)
 
-    pays = _many_columns(loop, _FEWEST_COLUMNS if in_order else _FEWEST_TURNED)
+    in_turn = _FEWEST_STORED if _stores_along(loop) else _FEWEST_COLUMNS
+    pays = _many_columns(loop, in_turn if in_order else _FEWEST_TURNED)
     return lanes, _lanes_of(loop, dtypes, processor), pays
 
 
@@ -406,6 +409,12 @@ def _lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int
     """
     loaded = (load.dtype.bytes for load in loads_in(loop.body) if load.dtype in dtypes)
     return processor.vector_bytes // max([4, *loaded])
+
+
+def _stores_along(loop: For) -> bool:
+    """Whether an inner loop stores along rows."""
+    inner = (each for each in statements_of(loop.body, For))
+    return any(mentions(store.indices, each.var) for each in inner for store in statements_of(each.body, Store))
 
 
 def _many_columns(loop: For, fewest: int) -> Expr | None:
