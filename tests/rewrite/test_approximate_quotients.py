@@ -27,6 +27,7 @@ def f(x: tl.f32[n], y: tl.f32[n], at: tl.f32[n], out: tl.out[tl.f32[n]]):
             s += {term}
         out[j] = s
 """
+WORK = " + ".join(f"abs(at[j] - {place}.0)" for place in range(6))
 SLOW = tl.Target("x86-64-v4", workers=1)
 
 
@@ -46,6 +47,9 @@ def functions(func: tl.PrimFunc) -> set[Op]:
         ("x[i] / (y[i] - at[j])", {Op.FAST_RECIPROCAL}),
         ("x[i] / tl.sqrt(y[i] + at[j])", {Op.FAST_RSQRT}),
         ("x[i] / (at[j] * tl.sqrt(y[i] + at[j]))", {Op.FAST_RSQRT, Op.FAST_RECIPROCAL}),
+        # A root that stays keeps the divider busy, so that a quotient with some work beside it is better off elsewhere.
+        (f"({WORK}) / (tl.sqrt(at[j]) + y[i])", {Op.FAST_RECIPROCAL}),
+        (f"({WORK}) / (at[j] + y[i])", set()),
         # An elementary function keeps the processor busy while it divides.
         ("1.0 / (1.0 + tl.exp(x[i] - at[j]))", set()),
         ("x[i] * at[j]", set()),

@@ -57,8 +57,13 @@ def _divides_most(loop: For, *, by_vectors: bool) -> bool:
     ]
     roots = sum(len(_roots(each.b)) for each in quotients)
     takes = _QUOTIENT * len(quotients) + _ROOT * roots
+    # Other square roots go through the divider, beside all else.
+    all_roots = (
+        each for each in nodes_of((loop.body,), Call) if _is_root(each) and by_vectors == (each.dtype.lanes > 1)
+    )
+    stay = _ROOT * (len([*all_roots]) - roots)
     others = sum(_operations(node, by_vectors) for node in walk(loop.body))
-    return others + _APPROXIMATE * (len(quotients) + roots) < takes
+    return max(stay, others + _APPROXIMATE * (len(quotients) + roots)) < stay + takes
 
 
 def _lie_apart(loop: For) -> bool:
@@ -74,7 +79,11 @@ def _is_slow(node: Div) -> bool:
 def _roots(divisor: Expr) -> list[Call]:
     """The square roots that are the divisor or its factors."""
     factors = (divisor.a, divisor.b) if isinstance(divisor, Mul) else (divisor,)
-    return [each for each in factors if isinstance(each, Call) and each.op is Op.SQRT]
+    return [each for each in factors if isinstance(each, Call) and _is_root(each)]
+
+
+def _is_root(call: Call) -> bool:
+    return call.op is Op.SQRT and call.dtype.scalar == f32
 
 
 def _operations(node: Node, by_vectors: bool) -> int:
