@@ -24,7 +24,7 @@ n = {dim}
 m = tl.dim("m")
 
 @tl.kernel
-def f(x: tl.f32[n, m], k: tl.u8[n], y: tl.f32[8]):
+def f(x: tl.f32[n, m], k: tl.u8[n], y: tl.f32[8], row: tl.f32[m]):
     {body}
 """
 
@@ -107,6 +107,69 @@ def test_of_a_small_array_each_block_has_a_copy() -> None:
             y[place] = y[place] + copies[block, place]
         """,
     )
+
+
+def test_of_a_short_row_that_inner_loops_update_each_block_has_a_copy() -> None:
+    expect(
+        """
+    for i in tl.reduce(n):
+        e = x[i, 0] + 1
+        for j in range(m):
+            row[j] += x[i, j] * e
+        """,
+        """
+    if n <= 128 or m > 8192:
+        for i in tl.reduce(n):
+            e = x[i, 0] + 1
+            for j in range(m):
+                row[j] = row[j] + x[i, j] * e
+    else:
+        length = (n // 1024 + 1) * 128
+        number = max(n - 1, 0) // length + 1
+        copies = tl.alloc(tl.f32[8, min(m, 8192)])
+        for block in tl.parallel(number):
+            first = block * length
+            for place in range(m):
+                copies[block, place] = tl.f32(-0.0)
+            for i in tl.reduce(first, first + min(length, n - first)):
+                e = x[i, 0] + 1
+                for j in range(m):
+                    copies[block, j] = copies[block, j] + x[i, j] * e
+        for block in range(number):
+            for place in range(m):
+                row[place] = row[place] + copies[block, place]
+        """,
+    )
+
+
+@tl.kernel
+def gradients(x: tl.f32[n, m], w: tl.f32[m], y: tl.out[tl.f32[n]], g: tl.out[tl.f32[m]], of: tl.out[tl.f32[3, m]]):
+    for j in range(m):
+        g[j] = 0
+        for c in range(3):
+            of[c, j] = 0
+    for i in tl.reduce(n):
+        y[i] = 0
+        for j in tl.reduce(m):
+            y[i] += x[i, j] * w[j]
+        for j in range(m):
+            g[j] += y[i] * x[i, j]
+            of[i % 3, j] += x[i, j]
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (128, 5), (129, 0), (300, 7), (1100, 130), (260, 8193)])
+def test_gradients_of_rows_are_the_same_bits_on_any_number_of_workers(shape: tuple[int, int]) -> None:
+    draw = np.random.default_rng(shape[1])
+    x, w = draw.standard_normal(shape, np.float32), draw.standard_normal(shape[1], np.float32)
+    runs = [tl.compile(gradients, target=tl.Target.host(workers=workers))(x, w) for workers in (1, 2, 8)]
+    assert len({tuple(each.tobytes() for each in run) for run in runs}) == 1
+    y, g, of = runs[0]
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(y, wide @ w, atol=1e-3)
+    np.testing.assert_allclose(g, y @ wide, rtol=1e-3, atol=1e-3 * shape[1])
+    np.testing.assert_allclose(of, [wide[c::3].sum(0) for c in range(3)], atol=1e-3)
+    checked = tl.compile(gradients, debug=True)(x, w)
+    np.testing.assert_allclose(checked[2], of, atol=1e-3)
 
 
 COUNTED = """
@@ -264,7 +327,8 @@ def test_nothing_is_touched_where_there_is_no_iteration() -> None:
     after = blocked(func.replace("k[0] + 0", "8 - m"))
     assert "if n > 0:" in str(after)
     x, k, y = np.zeros((0, 20), np.float32), np.zeros(0, np.uint8), np.ones(8, np.float32)
-    interpret(after, dict(zip((*after.params, *after.dims), (x, k, y, 0, 20), strict=True)))
+    row = np.zeros(20, np.float32)
+    interpret(after, dict(zip((*after.params, *after.dims), (x, k, y, row, 0, 20), strict=True)))
     assert y.tolist() == [1] * 8
 
 

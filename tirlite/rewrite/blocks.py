@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.definitions import Definitions
@@ -34,7 +34,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, View, counting, nested
-from tirlite.ir.walk import buffers_of, defined_in, loads_in, statements, walk
+from tirlite.ir.walk import buffers_of, defined_in, loads_in, mentions, statements, statements_of, walk
 from tirlite.record import cached_property
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.first_place import Search, search_in
@@ -47,12 +47,16 @@ from tirlite.rewrite.vectors.partials import vector_lanes
 _MOST_BLOCKS = 64
 _COPIES = 8
 _COPIES_BYTES = 1 << 18
+# The most elements of an array whose extents are not known, of which each block has a copy.
+_COPIED_ROW = 1 << 13
 # Consecutive iterations use this many copies of an array of up to this many bytes, so that updates do not wait.
 _TURNS = 4
 _TURN_BYTES = 1 << 12
-# The fewest iterations of a block: in general, with inner loops, and per element of a copied array.
+# The fewest iterations of a block: in general, with inner loops, where these update a copied row, and per element of
+# another copied array.
 _LEAST = 4096
 _LEAST_OF_NESTS = 16
+_LEAST_OF_ROWS = 128
 _LEAST_PER_COPY = 16
 # Initializing and combining copies of fewer elements takes too little time to need a form without them.
 _WORTH_A_FORM = 64
@@ -93,11 +97,15 @@ def in_blocks(
     if most is not None and most < 2 * blocks.least:
         return None
     stmts = (*blocks.statements(),)
-    few = blocks.least if repeats else max(each.elements for each in blocks.results)
-    if (not repeats and few < _WORTH_A_FORM) or isinstance(blocks.count, IntImm):
+    rows = [each.size for each in blocks.results if isinstance(each, Copies) and not isinstance(each.size, IntImm)]
+    few = blocks.least if repeats or rows else max(each.elements for each in blocks.results)
+    if not rows and ((not repeats and few < _WORTH_A_FORM) or isinstance(blocks.count, IntImm)):
         return stmts
     whole = SeqStmt((loop.replaced(kind=blocks.inside),))
-    return (IfThenElse(LE(blocks.count, const(few, i64)), whole, SeqStmt(stmts), span=loop.span),)
+    stays: Expr = LE(blocks.count, const(few, i64))
+    for size in rows:
+        stays = Or(stays, GT(size, const(_COPIED_ROW, i64)))
+    return (IfThenElse(stays, whole, SeqStmt(stmts), span=loop.span),)
 
 
 def _is_plain(stmt: Stmt) -> bool:
@@ -129,7 +137,7 @@ def _results(updates: tuple[AnyUpdate, ...], loop: For, *, windows: bool) -> lis
             if not all(store in loop.body.stmts or _is_there(store) for store in stores):
                 return None
             found.append(Cells(update))
-        elif isinstance(update, PairUpdate) or _bytes(update.store.buffer) * _COPIES > _COPIES_BYTES:
+        elif isinstance(update, PairUpdate) or not _may_be_copied(update.store, loop):
             return None
         else:
             moving.setdefault(update.store.buffer, Copies(update, windows=windows))
@@ -145,9 +153,13 @@ def _is_there(store: Store) -> bool:
     )
 
 
-def _bytes(buffer: Buffer) -> int:
-    size = constant_bytes(buffer)
-    return _COPIES_BYTES if size is None else size
+def _may_be_copied(store: Store, loop: For) -> bool:
+    """Whether blocks may have copies of an array: it is small, or inner loops update it by rows."""
+    size = constant_bytes(store.buffer)
+    if size is not None:
+        return size * _COPIES <= _COPIES_BYTES
+    inside = statements_of(loop.body, For)
+    return any(store in each.body.stmts and mentions(store.indices, each.var) for each in inside)
 
 
 class Cells:
@@ -211,18 +223,32 @@ class Copies:
         self.takes_turns = False
 
     @cached_property
+    def size(self) -> Expr:
+        """The number of elements in a copy."""
+        return folded(reduce(Mul, self.buffer.shape, const(1, i64)))
+
+    @cached_property
     def copies(self) -> Buffer:
         turns = (const(_TURNS, i64),) if self.takes_turns else ()
-        return Buffer("copies", self.buffer.dtype, (const(_COPIES, i64), *turns, *self.buffer.shape))
+        known = isinstance(self.size, IntImm)
+        row = self.buffer.shape if known else (Min(self.size, const(_COPIED_ROW, i64)),)
+        return Buffer("copies", self.buffer.dtype, (const(_COPIES, i64), *turns, *row))
 
     @property
     def least(self) -> int:
-        return _LEAST_PER_COPY * _bytes(self.buffer) // self.buffer.dtype.bytes
+        return _LEAST_PER_COPY * self.size.value if isinstance(self.size, IntImm) else _LEAST_OF_ROWS
 
     @property
     def elements(self) -> int:
-        """The number of elements in a block's copies."""
-        return len(self._turns()) * _bytes(self.buffer) // self.buffer.dtype.bytes
+        """The number of elements in a block's copies; 0 if it is not known."""
+        return len(self._turns()) * self.size.value if isinstance(self.size, IntImm) else 0
+
+    def _at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The indices in a copy of an element."""
+        if isinstance(self.size, IntImm):
+            return (*indices,)
+        pairs = zip(indices[1:], self.buffer.shape[1:], strict=True)
+        return (folded(reduce(lambda at, each: Add(Mul(at, each[1]), each[0]), pairs, indices[0])),)
 
     def covers(self, access: Load | Store) -> bool:
         return access.buffer is self.buffer
@@ -233,14 +259,14 @@ class Copies:
     def begun(self, block: Var) -> Iterator[Stmt]:
         (value,) = self.update.neutral
         if self.window is not None:
-            offset = Mul(block, const(_bytes(self.buffer), i64))
+            offset = folded(Mul(block, Mul(self.size, const(self.buffer.dtype.bytes, i64))))
             yield View(self.window, self.copies, offset, span=self.update.store.span)
-        yield self._for_each(lambda turn, place: Store(self.copies, (block, *turn, *place), value))
+        yield self._for_each(lambda turn, place: Store(self.copies, (block, *turn, *self._at(place)), value))
 
     def moved(self, access: Load | Store, block: Var) -> Node:
         if self.window is not None:
             return access.replaced(buffer=self.window)
-        return access.replaced(buffer=self.copies, indices=(block, *self._turns()[0], *access.indices))
+        return access.replaced(buffer=self.copies, indices=(block, *self._turns()[0], *self._at(access.indices)))
 
     def by_turns(self, loop: For) -> Iterator[Stmt]:
         """A loop over the copy of the first turn, unrolled over the copies of all turns."""
@@ -258,6 +284,11 @@ class Copies:
             rows += rewrite(body, {Load: own, Store: own}).stmts
         return by_rows(loop, _TURNS, (*rows,), loop.body.stmts)
 
+    @property
+    def is_brief(self) -> bool:
+        """Whether a copy is small enough for turns."""
+        return isinstance(self.size, IntImm) and self.size.value * self.buffer.dtype.bytes <= _TURN_BYTES
+
     def _turns(self) -> list[tuple[Expr, ...]]:
         return [(const(turn, i64),) for turn in range(_TURNS)] if self.takes_turns else [()]
 
@@ -266,7 +297,9 @@ class Copies:
 
     def combined(self, block: Var) -> Iterator[Stmt]:
         def taken(turn: tuple[Expr, ...], place: tuple[Var, ...]) -> Stmt:
-            (stmt,) = self.update.combined([Load(self.copies, (block, *turn, *place))], [Load(self.buffer, place)])
+            (stmt,) = self.update.combined(
+                [Load(self.copies, (block, *turn, *self._at(place)))], [Load(self.buffer, place)]
+            )
             return stmt
 
         yield self._for_each(taken)
@@ -316,7 +349,7 @@ class _BlockLoop:
     def take_turns(self) -> None:
         """Lets iterations that do little but one update of a small array use copies in turn."""
         only = self.results[0] if len(self.results) == 1 and len(self.loop.body.stmts) == 1 else None
-        if isinstance(only, Copies) and only.window is None and _bytes(only.buffer) <= _TURN_BYTES:
+        if isinstance(only, Copies) and only.window is None and only.is_brief:
             only.takes_turns = True
 
     def statements(self) -> Iterator[Stmt]:
