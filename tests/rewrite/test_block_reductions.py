@@ -142,6 +142,11 @@ def test_of_a_short_row_that_inner_loops_update_each_block_has_a_copy() -> None:
     )
 
 
+def test_a_kernel_with_a_capacity_has_no_copies_of_rows() -> None:
+    kernel = tl.compile(gradients, capacity=1)
+    assert kernel(np.ones((300, 7), np.float32), np.ones(7, np.float32))[1].tolist() == [2100] * 7
+
+
 @tl.kernel
 def gradients(x: tl.f32[n, m], w: tl.f32[m], y: tl.out[tl.f32[n]], g: tl.out[tl.f32[m]], of: tl.out[tl.f32[3, m]]):
     for j in range(m):

@@ -65,13 +65,14 @@ _INSIDE = (ForKind.REDUCE, ForKind.SERIAL, ForKind.UNROLLED)
 
 
 def in_blocks(
-    loop: For, kind: ForKind, facts: Facts, bounds: Mapping[Expr, int], *, repeats: bool
+    loop: For, kind: ForKind, facts: Facts, bounds: Mapping[Expr, int], *, repeats: bool, sparing: bool
 ) -> tuple[Stmt, ...] | None:
     """What replaces a reduction; None if it stays. The loop over blocks has this kind.
 
     `bounds` are upper bounds of some counts here. If an outer loop `repeats` the reduction, it stays whole unless there
     are several blocks, since starting workers takes longer than short rows do. So does one with at most as many
-    iterations as a block's copies have elements to set and combine.
+    iterations as a block's copies have elements to set and combine. With `sparing`, no array has copies whose size is
+    not known.
     """
     if loop.step != 1 or not all(map(_is_plain, statements(loop.body))):
         return None
@@ -80,7 +81,7 @@ def in_blocks(
         return None
     if len(updates) == 1 and isinstance(updates[0], PairUpdate) and (search := search_in(loop, updates[0])):
         blocks: _BlockLoop = _Searched(search, kind)
-    elif results := _results(updates, loop, windows=kind is ForKind.SERIAL):
+    elif results := _results(updates, loop, windows=kind is ForKind.SERIAL, sparing=sparing):
         blocks = _BlockLoop(loop, kind, results)
         if all(map(_is_of_integers, updates)) and not has_much_to_do(loop) and not _loads_by_tests(loop):
             blocks.inside = ForKind.SERIAL
@@ -120,7 +121,7 @@ def _may_move(buffer: Buffer, loop: For, definitions: Definitions) -> bool:
     )
 
 
-def _results(updates: tuple[AnyUpdate, ...], loop: For, *, windows: bool) -> list[Cells | Copies] | None:
+def _results(updates: tuple[AnyUpdate, ...], loop: For, *, windows: bool, sparing: bool) -> list[Cells | Copies] | None:
     """The partial results of blocks: scalars for a fixed element, or a copy of an array. None if there is no form."""
     inside = defined_in(loop)
     found: list[Cells | Copies] = []
@@ -137,7 +138,7 @@ def _results(updates: tuple[AnyUpdate, ...], loop: For, *, windows: bool) -> lis
             if not all(store in loop.body.stmts or _is_there(store) for store in stores):
                 return None
             found.append(Cells(update))
-        elif isinstance(update, PairUpdate) or not _may_be_copied(update.store, loop):
+        elif isinstance(update, PairUpdate) or not _may_be_copied(update.store, loop, sparing):
             return None
         else:
             moving.setdefault(update.store.buffer, Copies(update, windows=windows))
@@ -153,13 +154,13 @@ def _is_there(store: Store) -> bool:
     )
 
 
-def _may_be_copied(store: Store, loop: For) -> bool:
+def _may_be_copied(store: Store, loop: For, sparing: bool) -> bool:
     """Whether blocks may have copies of an array: it is small, or inner loops update it by rows."""
     size = constant_bytes(store.buffer)
     if size is not None:
         return size * _COPIES <= _COPIES_BYTES
     inside = statements_of(loop.body, For)
-    return any(store in each.body.stmts and mentions(store.indices, each.var) for each in inside)
+    return not sparing and any(store in each.body.stmts and mentions(store.indices, each.var) for each in inside)
 
 
 class Cells:

@@ -249,22 +249,24 @@ class NarrowIntegers(OnDemand):
 class BlockReductions(OnDemand):
     """Splits `tl.reduce` loops into a parallel loop over blocks, and a loop over the results of these.
 
-    That is done for loops of many iterations, inside of no parallel loop and at most one serial one, that update fixed
-    elements, or elements of a small array (a histogram), of which each block has a copy. Inside of a loop, a reduction
-    of a single block stays whole. The blocks depend only on the number of iterations, and so does the last bit of a
-    sum. If a loop consists of an update by `tl.argmax` or `tl.argmin` with the iteration as its place, blocks find only
-    the value; its place is looked up in the block that has it. With `serial`, blocks run in order in the calling
-    thread. For functions in normal form (see `Normalize`) that pass `CheckReductions`; the result is in it, too.
+    That is done for loops of many iterations, inside of no parallel loop and at most one serial one, that update
+    fixed elements, or elements of a small array (a histogram), of which each block has a copy; without `sparing`
+    also of a row with a dim that inner loops update (a gradient). Inside of a loop, a reduction of a single block
+    stays whole. The blocks depend only on the number of iterations, and so does the last bit of a sum. If a loop
+    consists of an update by `tl.argmax` or `tl.argmin` with the iteration as its place, blocks find only the value;
+    its place is looked up in the block that has it. With `serial`, blocks run in order in the calling thread. For
+    functions in normal form (see `Normalize`) that pass `CheckReductions`; the result is in it, too.
     """
 
     needs: ClassVar = frozenset((ForKind.REDUCE,))
 
     serial: bool = False
+    sparing: bool = False
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         from tirlite.rewrite.reductions import in_order_of_blocks
 
-        return in_order_of_blocks(facts, serial=self.serial)
+        return in_order_of_blocks(facts, serial=self.serial, sparing=self.sparing)
 
 
 class SplitReductions(OnDemand):

@@ -102,7 +102,8 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     given = None if options.debug or in_order else _in_form(options.schedule, form)
     # Blocks allocate storage, which loops as written must not.
     machine = options.target.name
-    blocks = () if options.schedule is None else (BlockReductions(serial=options.debug),)
+    sparing = options.capacity is not None
+    blocks = () if options.schedule is None else (BlockReductions(serial=options.debug, sparing=sparing),)
     # A single worker shares nothing.
     shared_from = _MANY if options.target.workers > 1 else NEVER
     shared_from = shared_from if form in (Form.USUAL, Form.SMALL) else 0
@@ -136,7 +137,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     if options.target.workers > 1 and form is not Form.ALONE:
         alone = 1 if form is Form.LARGE else _ALONE
         loops = tuple(replace(e, alone_from=alone) if isinstance(e, ParallelizeLoops) else e for e in loops)
-    if options.capacity is not None and not by_author:
+    if sparing and not by_author:
         loops = tuple(replace(e, sparing=True) if isinstance(e, ParallelizeLoops) else e for e in loops)
     return (Normalize(), *found, *chosen, *prepare, *loops, *regroup, callees, storage)
 

@@ -234,7 +234,7 @@ def _told(update: AnyUpdate | None) -> str:
     return f"`{name}`" if isinstance(update, Update) else f"`tl.arg{name}`"
 
 
-def in_order_of_blocks(facts: Facts, *, serial: bool) -> PrimFunc:
+def in_order_of_blocks(facts: Facts, *, serial: bool, sparing: bool) -> PrimFunc:
     """The function with long reductions as loops over blocks, see `BlockReductions`."""
     candidates = _outermost(facts.func.body)
     if not candidates:
@@ -245,7 +245,7 @@ def in_order_of_blocks(facts: Facts, *, serial: bool) -> PrimFunc:
     made = {
         loop: stmts
         for loop, most, repeats in candidates
-        if (stmts := in_blocks(loop, kind, facts, most, repeats=repeats))
+        if (stmts := in_blocks(loop, kind, facts, most, repeats=repeats, sparing=sparing))
     }
     return exchanged(facts.func, made) if made else facts.func
 
