@@ -306,8 +306,8 @@ class Expressions:
         place, indices = self.environment.places[expr.buffer], expr.indices
         note = self.environment.notes.get(expr.buffer, "")
         if mask_of(indices) is not None:
-            pointer, on = yield self.masked_pointer(place, indices)
-            return memory.load_lanes(self.out, place, pointer, on, expr.dtype, note)
+            pointer, on = yield self.masked_pointer(place, indices, memory.apart_under_mask(self.out, place, indices))
+            return memory.load_masked(self.out, place, indices, pointer, on, expr.dtype, note)
         if indices and indices[-1].dtype.lanes > 1:
             if gathers.is_gathered(self.out, place, indices[-1]):
                 lanes: Value = yield self._from_lanes(place, expr)
@@ -368,13 +368,13 @@ class Expressions:
         self.environment.variables[var] = self.value(expr)
         return var
 
-    def masked_pointer(self, place: Place, indices: tuple[Expr, ...]) -> Steps[tuple[Value, Value]]:
-        """The address of the first of adjacent elements, or those of all lanes, and the mask."""
+    def masked_pointer(self, place: Place, indices: tuple[Expr, ...], apart: int = 1) -> Steps[tuple[Value, Value]]:
+        """The address of the first of elements `apart` or adjacent, or those of all lanes, and the mask."""
         given, mask = [], mask_of(indices)
         assert mask is not None
         for index in indices:
             inner = unmasked(index)
-            if index is indices[-1] and not is_checked(index) and are_neighbours(place, inner):
+            if index is indices[-1] and not is_checked(index) and (apart > 1 or are_neighbours(place, inner)):
                 assert isinstance(inner, Ramp)
                 inner = inner.base
             value = self._leaf(inner) or (yield self.steps(inner))

@@ -21,7 +21,7 @@ from tirlite.codegen.llvm.values import (
     zero,
 )
 from tirlite.codegen.refused import Refused
-from tirlite.ir.checked import bare, is_checked
+from tirlite.ir.checked import bare, is_checked, unmasked
 from tirlite.ir.dtype import DType, bool_, handle, i64, u8, u16, u32, u64
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load, Max, Min, Mul, Ramp, Select, Sub, Var
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
@@ -352,6 +352,36 @@ def load_lanes(out: FunctionText, place: Place, pointer: Value, on: Value, dtype
     given = f"{register_type(pointer.dtype)} align {align} {pointer.text}, {on.typed}, {nothing.typed}"
     found = out.value(kind, f"call {memory_type(kind)} @{name}({given}){note}", *operands)
     return out.compare("icmp ne", found, nothing) if dtype.is_bool else found
+
+
+def apart_under_mask(out: FunctionText, place: Place, indices: tuple[Expr, ...]) -> int:
+    """The distance between lanes in elements, if vectors under masks and shuffles load them; else 1."""
+    has_masks = out.module.processor.has_masks(place.buffer.dtype.bytes) and not is_checked(indices[-1])
+    apart = stride_between(place, unmasked(indices[-1])) if has_masks else None
+    return apart if apart is not None and apart < _FOUR <= place.buffer.dtype.bytes else 1
+
+
+def load_masked(
+    out: FunctionText, place: Place, indices: tuple[Expr, ...], pointer: Value, on: Value, dtype: DType, note: str
+) -> Value:
+    """Loads the lanes that are on at masked indices, from their `masked_pointer`; the others are 0."""
+    if (apart := apart_under_mask(out, place, indices)) == 1:
+        return load_lanes(out, place, pointer, on, dtype, note)
+    lanes, kind, off = dtype.lanes, element_type(place.buffer.dtype), zero(on.dtype)
+    found: Value | None = None
+    for begin in range(0, apart * lanes, lanes):
+        inside = range(begin, begin + lanes)
+        here = out.shuffled(on, [lanes if each % apart else each // apart for each in inside], off)
+        part = load_lanes(out, place, out.move(pointer, integer(begin), kind), here, dtype, note)
+        places = [apart * lane - begin for lane in range(lanes)]
+        if found is None:
+            found = out.shuffled(part, [place if place < lanes else None for place in places])
+        else:
+            found = out.shuffled(
+                found, [lanes + at if at in range(lanes) else lane for lane, at in enumerate(places)], part
+            )
+    assert found is not None
+    return found
 
 
 def store_lanes(out: FunctionText, place: Place, pointer: Value, on: Value, value: Value, note: str = "") -> None:

@@ -13,15 +13,16 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.patterns import GROUP, divides, has_much_to_do, reads_neighbours
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
-from tirlite.ir.expr import EQ, Add, Buffer, Call, Expr, IntImm, Load, Mul, Ramp, Var, const
+from tirlite.ir.expr import EQ, Add, Buffer, Call, Expr, IntImm, Load, Ramp, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
-from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store, View, While
+from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import accesses_in, is_constant, loads_in, mentions, statements_of
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.vectors.lanes import MOST_APART, Lanes
+from tirlite.rewrite.vectors.flat_views import flat_place, flat_views
+from tirlite.rewrite.vectors.lanes import Lanes
 from tirlite.rewrite.vectors.local_elements import with_scalars
 from tirlite.target import Processor
 
@@ -29,18 +30,12 @@ from tirlite.target import Processor
 _LONG = 32
 
 
-def flat_views(loop: For, buffers: Iterable[Buffer]) -> dict[Buffer, Buffer]:
+def group_views(loop: For, buffers: Iterable[Buffer]) -> dict[Buffer, Buffer]:
     """Flat views of the buffers in which a loop accesses neighbouring groups.
 
     Empty if inner loops disappear as groups become scalars: LLVM vectorizes such groups itself.
     """
-    nodes = (node for node in accesses_in(loop) if len(node.indices) > 1)
-    grouped = {
-        node.buffer
-        for node in nodes
-        if mentions(node.indices[-2], loop.var) and not mentions(node.indices[-1], loop.var)
-    }
-    views = {each: _flat(each) for each in buffers if each in grouped and _has_groups(each)}
+    views = flat_views(loop, buffers)
     return views if views and with_scalars(loop.body) is None else {}
 
 
@@ -65,17 +60,6 @@ def _is_of_group(node: Load | Store, var: Var) -> bool:
     apart = node.buffer.shape[-1]
     is_few = isinstance(apart, IntImm) and apart.value < GROUP and not node.buffer.strides
     return is_few and not mentions(node.indices[:-2], var)
-
-
-def _has_groups(buffer: Buffer) -> bool:
-    apart = buffer.shape[-1]
-    is_few = isinstance(apart, IntImm) and 2 <= apart.value <= MOST_APART
-    return is_few and not buffer.strides and buffer.dtype.lanes == 1 and not buffer.volatile
-
-
-def _flat(buffer: Buffer) -> Buffer:
-    *rows, number, apart = buffer.shape
-    return replace(buffer, name=f"{buffer.name}.flat", shape=(*rows, folded(Mul(number, apart))))
 
 
 def of_one_element(loop: For, buffers: Iterable[Buffer]) -> tuple[Expr, dict[Buffer, Buffer], tuple[Stmt, ...]] | None:
@@ -103,14 +87,6 @@ def of_one_element(loop: For, buffers: Iterable[Buffer]) -> tuple[Expr, dict[Buf
     body = rewrite(substitute(loop.body, {loop.var: const(0, i64)}), {Load: moved, Store: moved})
     assert isinstance(body, SeqStmt)
     return EQ(count, const(1, i64)), views, body.stmts
-
-
-def declared(flat: dict[Buffer, Buffer], stmts: Iterable[Stmt]) -> Iterator[Stmt]:
-    """The declarations of the views that statements use, and the statements."""
-    stmts = (*stmts,)
-    used = {node.buffer for node in accesses_in(*stmts)}
-    yield from (View(view, buffer, const(0, i64)) for buffer, view in flat.items() if view in used)
-    yield from stmts
 
 
 class Grouped(Lanes):
@@ -181,14 +157,7 @@ class Grouped(Lanes):
 
     def _place(self, node: Load | Store) -> tuple[Expr, ...] | None:
         """The indices in the flat view, if lanes access elements of groups."""
-        if node.buffer not in self.flat or self.on is not None:
-            return None
-        *rows, group, last = node.indices
-        base = self.of(group)
-        if any(map(self.differs, (*rows, last))) or not isinstance(base, Ramp) or not is_constant(base.stride, 1):
-            return None
-        apart = node.buffer.shape[-1]
-        return (*rows, Ramp(folded(Add(Mul(base.base, apart), last)), apart, self.lanes))
+        return None if node.buffer not in self.flat or self.on is not None else flat_place(self, node)
 
 
 def _interleaved(values: list[Expr]) -> list[Expr]:

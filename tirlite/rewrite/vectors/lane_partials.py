@@ -6,14 +6,16 @@ quarter, if the processor sums products of four bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
 from tirlite.analysis.loops.reductions import AnyUpdate, Update
+from tirlite.ir.checked import masked
 from tirlite.ir.dot import dot
 from tirlite.ir.dtype import i8, i16, i32, i64, u8
 from tirlite.ir.expr import Add, Broadcast, Buffer, Call, Cast, Expr, Load, Max, Min, Mul, Ramp, Select, Sub, Var, const
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, Let, SeqStmt, Stmt, Store
+from tirlite.rewrite.vectors.flat_views import flat_place
 from tirlite.rewrite.vectors.lanes import Lanes
 
 _PAIR = 2
@@ -123,12 +125,22 @@ class DifferencePartials(LanePartials):
 
 
 class Updates(Lanes):
-    """Lanes of the iterations from `first` on, whose updates go to partial results."""
+    """Lanes of the iterations from `first` on, whose updates go to partial results.
+
+    Elements of neighbouring groups are loaded from `flat` views.
+    """
 
     def __init__(
-        self, var: Var, first: Expr, partials: Iterable[LanePartials], is_inside: Callable[[Load], bool], lanes: int
+        self,
+        var: Var,
+        first: Expr,
+        partials: Iterable[LanePartials],
+        is_inside: Callable[[Load], bool],
+        lanes: int,
+        flat: Mapping[Buffer, Buffer] | None = None,
     ) -> None:
         super().__init__(lanes, {var: Ramp.unit(first, lanes)}, is_inside=is_inside)
+        self.flat = flat or {}
         # An update of several stores is written in place of the first.
         self.replaced = {stmt: each for each in partials for stmt in each.replaced}
 
@@ -137,6 +149,13 @@ class Updates(Lanes):
         if made is None:
             return super().statement(stmt)
         return SeqStmt((*made.taken_by(self),)) if stmt is made.replaced[0] else SeqStmt()
+
+    def moved(self, load: Load) -> Expr | None:
+        place = flat_place(self, load) if load.buffer in self.flat else None
+        if place is None:
+            return None
+        last = place[-1] if self.on is None else masked(place[-1], self.on)
+        return Load(self.flat[load.buffer], (*place[:-1], last))
 
 
 class Rest(Updates):

@@ -34,7 +34,8 @@ from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store,
 from tirlite.ir.walk import chain_from, loads_in, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.columns import Memory, by_columns
-from tirlite.rewrite.vectors.groups import Grouped, declared, flat_views, is_parted, of_one_element
+from tirlite.rewrite.vectors.flat_views import declared
+from tirlite.rewrite.vectors.groups import Grouped, group_views, is_parted, of_one_element
 from tirlite.rewrite.vectors.jam import (
     PLAIN,
     ROWS,
@@ -330,7 +331,7 @@ def _at(
     """
     loop, inside = chain[place], facts.bounds.is_inside
     touches = facts.touches_in.get(loop, {})
-    flat = {} if rules.called or has_rows else flat_views(loop, facts.params)
+    flat = {} if rules.called or has_rows else group_views(loop, facts.params)
     lanes: Callable[[Expr, int], Lanes]
     pays: Expr | None = None
     repeats = is_repeatable(loop, touches)

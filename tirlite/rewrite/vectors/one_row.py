@@ -20,7 +20,8 @@ from tirlite.ir.stmt import For, SeqStmt, Stmt, Store, nested
 from tirlite.ir.walk import accesses_in, chain_from, is_constant
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.vectors.groups import Grouped, declared
+from tirlite.rewrite.vectors.flat_views import declared
+from tirlite.rewrite.vectors.groups import Grouped
 from tirlite.rewrite.vectors.jam import is_repeatable
 from tirlite.rewrite.vectors.lanes import NotVector
 from tirlite.rewrite.vectors.local_elements import with_local_elements

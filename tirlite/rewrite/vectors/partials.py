@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.facts import Facts
@@ -36,14 +36,9 @@ from tirlite.ir.expr import (
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import defined_in, loads_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.vectors.flat_views import declared, flat_sums
 from tirlite.rewrite.vectors.lane_partials import LanePartials, Rest, Updates, differences_of, factors_of, lane_partials
-from tirlite.rewrite.vectors.lanes import (
-    NotVector,
-    first_lanes,
-    held,
-    is_same_element,
-    last_whole,
-)
+from tirlite.rewrite.vectors.lanes import NotVector, first_lanes, held, is_same_element, last_whole
 
 if TYPE_CHECKING:
     from tirlite.analysis.access import Touch
@@ -134,7 +129,9 @@ def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, 
         raise NotVector
     # What runs once takes no time to speak of, and elementary functions take most of it.
     shortens = _is_repeated(loop, facts) and not has_much_to_do(loop)
-    return (*_Loops(loop, updates, inside, has_rest=has_rest, shortens=shortens, dots=processor.dots).statements(),)
+    flat = flat_sums(loop, facts.params)
+    loops = _Loops(loop, updates, inside, has_rest=has_rest, shortens=shortens, dots=processor.dots, flat=flat)
+    return (*declared(flat, loops.statements()),)
 
 
 def _whole_first(loop: For, processor: Processor) -> tuple[For, For]:
@@ -327,8 +324,10 @@ class _Loops:
         has_rest: bool = True,
         shortens: bool = False,
         dots: Container[str] = (),
+        flat: Mapping[Buffer, Buffer] | None = None,
     ) -> None:
         self.loop = loop
+        self.flat = flat
         self.has_rest = has_rest
         self.shortens = shortens
         self.is_inside = inside
@@ -400,14 +399,17 @@ class _Loops:
         least: Expr = GE(count, const(1, i64))
         found = SeqStmt()
         for lanes in (each for each in _SHORT if is_worth and each < self.few):
-            found = SeqStmt((IfThenElse(least, SeqStmt((*self.narrow(count, lanes),)), found, span=self.loop.span),))
+            # Masks of groups take longer than so few groups.
+            is_serial = self.flat and lanes == _SHORT[0]
+            loop = (self.loop.replaced(kind=ForKind.SERIAL),) if is_serial else self.narrow(count, lanes)
+            found = SeqStmt((IfThenElse(least, SeqStmt((*loop,)), found, span=self.loop.span),))
             least = GT(count, const(lanes, i64))
         return IfThenElse(least, wide, found, span=self.loop.span)
 
     def narrow(self, count: Expr, lanes: int) -> Iterator[Stmt]:
         """The loop of up to `lanes` iterations, as one vector."""
         narrow = [LanePartials(each.update, lanes) for each in self.partials[self.few]]
-        vectors = Rest(self.loop.var, self.loop.start, narrow, self.is_inside, lanes)
+        vectors = Rest(self.loop.var, self.loop.start, narrow, self.is_inside, lanes, self.flat)
         on = first_lanes(count, lanes, self.width)
         vectors.on = Var("left", on.dtype)
         for each in narrow:
@@ -487,7 +489,7 @@ class _Loops:
 
     def updates(self, kind: type[Updates], first: Expr, lanes: int) -> Updates:
         """The lanes of iterations from `first` on."""
-        return kind(self.loop.var, first, self.partials[lanes], self.is_inside, lanes)
+        return kind(self.loop.var, first, self.partials[lanes], self.is_inside, lanes, self.flat)
 
 
 def _gathers(stmt: Stmt) -> bool:

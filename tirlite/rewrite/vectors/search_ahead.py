@@ -38,7 +38,7 @@ from tirlite.ir.stmt import Allocate, Assert, For, IfThenElse, Let, SeqStmt, Stm
 from tirlite.ir.walk import conjuncts, is_constant, loads_in, mentions, reads, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.columns import loads_of
-from tirlite.rewrite.vectors.groups import declared
+from tirlite.rewrite.vectors.flat_views import declared
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, last_whole, may_fault
 from tirlite.rewrite.vectors.one_row import as_one_row
 
