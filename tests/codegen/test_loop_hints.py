@@ -135,9 +135,10 @@ def test_the_options_of_llvm_are_those_of_a_version_that_was_looked_at() -> None
 def test_options_stay_off_until_the_last_thread_has_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(binding, "set_option", lambda _, option: told.append(option))
-    settings, host = machine._Settings(), machine.machine_for(Effort.NONE)
-    with settings.held(host):
-        with settings.held(host):
+    monkeypatch.setattr(machine, "OPTIONS", machine.Settings())
+    host = machine.machine_for(Effort.NONE)
+    with machine.options_off(host):
+        with machine.options_off(host):
             pass
         assert all(option.endswith("=false") for option in told)
     assert told[-1].endswith("=true")

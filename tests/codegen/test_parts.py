@@ -17,7 +17,7 @@ from tirlite.codegen import Effort, SideBySide, compile_module, compile_text, lo
 from tirlite.codegen.functions import parts
 from tirlite.codegen.functions.parts import ModulePart
 from tirlite.codegen.llvm import side_by_side
-from tirlite.codegen.llvm.machine import ADDRESSES, SETTINGS, compiled, new_machine, optimised
+from tirlite.codegen.llvm.machine import ADDRESSES, OPTIONS, compiled, new_machine, optimised
 from tirlite.codegen.llvm.text import Extent
 from tirlite.codegen.lower import Lowered
 from tirlite.record import replace
@@ -314,7 +314,7 @@ def test_ctrl_c_in_the_wait_for_threads_leaves_none_in_llvm(monkeypatch: pytest.
 
     monkeypatch.setattr(side_by_side, "_join", interrupted_once)
     monkeypatch.setattr(side_by_side, "processors", lambda: 2)
-    holders = SETTINGS._holders
+    holders = OPTIONS._holders
     beside = SideBySide().__enter__()
     for part in lower(square.ir).parts:
         beside.begin(part)
@@ -322,4 +322,4 @@ def test_ctrl_c_in_the_wait_for_threads_leaves_none_in_llvm(monkeypatch: pytest.
         beside.__exit__(None, None, None)
     assert interrupted
     assert alive == [False]
-    assert SETTINGS._holders == holders
+    assert OPTIONS._holders == holders

@@ -11,7 +11,6 @@ from tirlite.analysis.in_bounds.call_demands import may_be_empty
 from tirlite.ir.expr import Buffer, Expr, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import Function, KernelCall, calls_in
-from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.trampoline import Steps, run
 from tirlite.record import replace
@@ -20,36 +19,27 @@ from tirlite.sizes import Dim
 
 def fit_callees(func: PrimFunc) -> PrimFunc:
     """`func` and its callees, calling versions for empty arrays where an extent may be 0."""
-    return run(_Fit().fitted(func))
+    # Up to two of each callee, by whether extents may be 0.
+    versions: dict[tuple[Function, bool], PrimFunc] = {}
 
-
-class _Fit:
-    """Fits functions to their calls; each callee has up to two `versions`, by whether extents may be 0."""
-
-    def __init__(self) -> None:
-        self.versions: dict[tuple[Function, bool], PrimFunc] = {}
-
-    def fitted(self, func: PrimFunc) -> Steps[PrimFunc]:
-        calls = calls_in(func.body)
-        if not calls:
+    def fitted(func: PrimFunc) -> Steps[PrimFunc]:
+        if not (calls := calls_in(func.body)):
             return func
         extents = Extents(func)
         instead: dict[KernelCall, PrimFunc] = {}
         for call in dict.fromkeys(calls):
             key = call.callee, may_be_empty(call, extents)
-            if key not in self.versions:
+            if key not in versions:
                 assert isinstance(call.callee, PrimFunc)
-                self.versions[key] = yield self.fitted(allowing_zero(call.callee) if key[1] else call.callee)
-            instead[call] = self.versions[key]
+                versions[key] = yield fitted(allowing_zero(call.callee) if key[1] else call.callee)
+            instead[call] = versions[key]
+        return rewrite(func, {KernelCall: lambda call: _calling(call, instead[call])})
 
-        def replace(call: KernelCall) -> Node:
-            callee = instead[call]
-            return call if callee is call.callee else call.replaced(callee=callee)
+    return run(fitted(func))
 
-        is_same = all(callee is call.callee for call, callee in instead.items())
-        result = func if is_same else rewrite(func, {KernelCall: replace})
-        assert isinstance(result, PrimFunc)
-        return result
+
+def _calling(call: KernelCall, callee: PrimFunc) -> KernelCall:
+    return call if callee is call.callee else call.replaced(callee=callee)
 
 
 def allowing_zero(func: PrimFunc) -> PrimFunc:

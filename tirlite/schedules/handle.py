@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tirlite.diag import Message, nearest
-from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, statements, walk
+from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, Var, View, statements, walk
 from tirlite.ir.printer_names import identifier
 from tirlite.ir.walk import composites
 from tirlite.record import record
@@ -88,6 +88,12 @@ BufferName = str | BufferHandle
 def handle_of(name: LoopName) -> LoopHandle:
     """The handle that a name stands for."""
     return LoopHandle(name) if isinstance(name, str) else name
+
+
+def name_of_loop(loops: Iterable[For], var: Var) -> LoopName:
+    """How a step names the one of these loops over `var`: by its name, with a place if others have the same."""
+    alike = [loop.var for loop in loops if identifier(loop.var.name) == identifier(var.name)]
+    return var.name if len(alike) == 1 else LoopHandle(var.name, alike.index(var))
 
 
 def loops_around(func: PrimFunc) -> Iterator[tuple[For, tuple[For, ...]]]:

@@ -6,11 +6,11 @@ target machine. LLVM's long calls are therefore made without the lock, if llvmli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from ctypes import string_at
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from threading import Condition
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -144,7 +144,7 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
     for function in module.functions:
         if not function.is_declaration and function.name not in names:
             function.linkage = "internal"
-    with SETTINGS.held(target), ADDRESSES.worked_over(are=lowered.works_over_addresses):
+    with options_off(target), ADDRESSES.worked_over(are=lowered.works_over_addresses):
         _optimise(module, target, effort, joins_scalars=lowered.joins_scalars)
         return bytes(target.emit_object(module))
 
@@ -152,7 +152,7 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
 def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
     """The object code for the host of a module given as LLVM text; other threads may compile meanwhile."""
     machine = new_machine(effort.value[1], HOST)
-    with SETTINGS.held(machine):
+    with options_off(machine):
         return compiled(ModulePart(text), machine, effort, locked=False)[0]
 
 
@@ -161,7 +161,7 @@ def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
     effort = effort_for(lowered.extent)
     machine = machine_for(effort, target)
     module = _parsed(lowered.text, machine)
-    with SETTINGS.held(machine), ADDRESSES.worked_over(are=lowered.works_over_addresses):
+    with options_off(machine), ADDRESSES.worked_over(are=lowered.works_over_addresses):
         _optimise(module, machine, effort, joins_scalars=lowered.joins_scalars)
         return Optimised(str(module), str(machine.emit_assembly(module)))
 
@@ -173,36 +173,43 @@ _HANDED_ON = "enable-load-in-loop-pre"
 _BRANCHES = "x86-cmov-converter"
 
 
-class _Settings:
-    """Switches off LLVM options, which are global to the process, while any thread compiles."""
+class Settings:
+    """Settings of the process that are changed while any thread holds them; each change returns what undoes it."""
 
     def __init__(self) -> None:
         self._holders = 0
-        self._off: list[str] = []
+        self._undo: dict[str, Callable[[], object]] = {}
 
     @contextmanager
-    def held(self, machine: TargetMachine) -> Iterator[None]:
-        """Switches off the options that cost more than they gain."""
-        from llvmlite import binding
-
-        off = (_HANDED_ON, *(_BRANCHES,) * machine.triple.startswith("x86_64"))
-        off = off if binding.llvm_version_info[0] <= OPTIONS_OF else ()
+    def held(self, changes: Mapping[str, Callable[[], Callable[[], object]]]) -> Iterator[None]:
+        """Makes the changes that are not made yet: another thread may be compiling and reading what they set."""
         with GATE.inside(self):
             self._holders += 1
-            # Set only options that are still on: another thread may be compiling and reading them.
-            for option in [each for each in off if each not in self._off]:
-                binding.set_option("", f"-{option}=false")
-                self._off.append(option)
+            for name in [each for each in changes if each not in self._undo]:
+                self._undo[name] = changes[name]()
         try:
             yield
         finally:
             with GATE.inside(self):
                 self._holders -= 1
-                while self._off and not self._holders:
-                    binding.set_option("", f"-{self._off.pop()}=true")
+                while self._undo and not self._holders:
+                    self._undo.popitem()[1]()
 
 
-SETTINGS = _Settings()
+OPTIONS = Settings()
+
+
+def options_off(machine: TargetMachine) -> AbstractContextManager[None]:
+    """Switches off the options of LLVM, which are global to the process, that cost more than they gain."""
+    from llvmlite import binding
+
+    def off(option: str) -> Callable[[], object]:
+        binding.set_option("", f"-{option}=false")
+        return partial(binding.set_option, "", f"-{option}=true")
+
+    options = (_HANDED_ON, *(_BRANCHES,) * machine.triple.startswith("x86_64"))
+    is_known = binding.llvm_version_info[0] <= OPTIONS_OF
+    return OPTIONS.held({each: partial(off, each) for each in options if is_known})
 
 
 class _Addresses:

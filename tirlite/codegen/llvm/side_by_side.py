@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from _thread import LockType, allocate_lock, start_new_thread
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
 from sys import getswitchinterval, setswitchinterval
 from threading import Thread
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
-from tirlite.codegen.llvm.machine import SETTINGS, Compiled, Effort, compiled, effort_of, machine_for, new_machine
-from tirlite.gate import GATE
+from tirlite.codegen.llvm.machine import (
+    Compiled,
+    Effort,
+    Settings,
+    compiled,
+    effort_of,
+    machine_for,
+    new_machine,
+    options_off,
+)
 from tirlite.record import cached_property, record
 from tirlite.target.processor import HOST, processors
 
@@ -69,7 +78,7 @@ class SideBySide:
     def __enter__(self) -> SideBySide:
         import llvmlite.binding  # noqa: F401  # before the threads start, which would contend for the import lock
 
-        self._settings.enter_context(_BRIEF_SWITCHES.held())
+        self._settings.enter_context(_SWITCHES.held({"interval": _brief_switches}))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -95,7 +104,7 @@ class SideBySide:
         if part.text in self._begun:
             return
         if not self._begun:
-            self._settings.enter_context(SETTINGS.held(machine_for(effort_of(part), self._target)))
+            self._settings.enter_context(options_off(machine_for(effort_of(part), self._target)))
         self._begun.add(part.text)
         self._waiting.put(part)
         if len(self._threads) < processors() - 1:
@@ -117,7 +126,7 @@ class SideBySide:
         loaded = perf_counter()
         if not self._begun and len(parts) == 1:
             self._do_last_beside()
-            with SETTINGS.held(machine):
+            with options_off(machine):
                 made = [compiled(parts[0], machine, efforts[0], locked=True)]
         else:
             made = self._shared_out(parts)
@@ -205,33 +214,17 @@ def _tried(task: Callable[[], object]) -> None:
         task()
 
 
-class _BriefSwitches:
+_SWITCHES = Settings()
+
+
+def _brief_switches() -> Callable[[], object]:
     """Shortens Python's switch interval while threads compile.
     A thread that compiles a part returns to Python a dozen times, and each time would wait up to 5 ms for the thread
     that emits the next part: as long as LLVM takes for a small part.
     """
-
-    def __init__(self) -> None:
-        self._holders = 0
-        self._usual = 0.0
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        with GATE.inside(self):
-            self._holders += 1
-            if self._holders == 1:
-                self._usual = getswitchinterval()
-                setswitchinterval(min(self._usual, _SOON))
-        try:
-            yield
-        finally:
-            with GATE.inside(self):
-                self._holders -= 1
-                if not self._holders:
-                    setswitchinterval(self._usual)
-
-
-_BRIEF_SWITCHES = _BriefSwitches()
+    usual = getswitchinterval()
+    setswitchinterval(min(usual, _SOON))
+    return partial(setswitchinterval, usual)
 
 
 class _Machines:

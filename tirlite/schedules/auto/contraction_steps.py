@@ -26,7 +26,7 @@ from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_k
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.dots import Dots, are_groups, moves_along
-from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
+from tirlite.schedules.handle import LoopHandle, LoopName, loops_around, name_of_loop
 from tirlite.schedules.inline import InlineLets
 from tirlite.schedules.loop_facts import is_dense
 from tirlite.schedules.pack import Pack
@@ -347,10 +347,8 @@ class _LoopHandles:
         self._after = [identifier(loop.var.name) for loop in every[last + 1 :]]
 
     def around(self, loop: For) -> LoopName:
-        """The handle for a loop that this nest stands in."""
-        # The loop itself may have been rebuilt, by the steps for another nest in it.
-        alike = [each.var for each in self._every if identifier(each.var.name) == identifier(loop.var.name)]
-        return loop.var.name if len(alike) == 1 else LoopHandle(loop.var.name, alike.index(loop.var))
+        """The handle for a loop that this nest stands in; the steps for another nest in it may have rebuilt it."""
+        return name_of_loop(self._every, loop.var)
 
     def __call__(self, name: str) -> LoopName:
         word = identifier(name)

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
 from tirlite.ir import For, PrimFunc, Var, statements_of
-from tirlite.ir.printer_names import identifier
 from tirlite.rewrite.forms import FormLimits
 from tirlite.rewrite.pipeline import Pass, after
-from tirlite.schedules.handle import LoopHandle, LoopName
+from tirlite.schedules.handle import LoopName, name_of_loop
 from tirlite.schedules.split import Split
 
 
@@ -61,9 +60,7 @@ class Trace:
 
     def name(self, var: Var) -> LoopName:
         """How a step names the loop over a variable: by its name, with a place if others have the same."""
-        name = identifier(var.name)
-        alike = [loop.var for loop in self._loops() if identifier(loop.var.name) == name]
-        return var.name if len(alike) == 1 else LoopHandle(var.name, alike.index(var))
+        return name_of_loop(self._loops(), var)
 
     def split(self, var: Var, by: int) -> tuple[Var, Var]:
         """Splits a loop; returns the variables of the outer and the inner one."""
