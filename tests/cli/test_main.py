@@ -103,6 +103,15 @@ def test_a_pipe_that_nobody_reads_any_more_is_no_error(
     assert capsys.readouterr().err == ""
 
 
+def test_letters_that_the_output_lacks_are_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "café.csv"
+    table.write_text("id,lower,upper,size\nü,0,2,4\n", "utf-8")
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii"))
+    assert main(["plan", str(table)]) == 0
+    assert rb"caf\xe9.csv: 1 buffer" in written.getvalue()
+
+
 @pytest.mark.parametrize(("stream", "command", "code"), [("stdout", "bad-step", 0), ("stderr", "bad-stepp", 2)])
 def test_a_stream_may_be_missing(
     stream: str, command: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

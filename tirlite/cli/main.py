@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -55,6 +56,7 @@ class Command(Protocol):
 
 def main(argv: Sequence[str] | None = None, more: Sequence[Command] = (checkout,)) -> int:
     """Runs one command; `argv`: the arguments after the program's name. `more`: further commands."""
+    _escape_unknown_letters()
     try:
         code = _run(argv, more)
         if sys.stdout is not None:
@@ -86,6 +88,12 @@ def _run(argv: Sequence[str] | None, more: Sequence[Command]) -> int:
     except TirliteError as error:
         return _report_error(error)
     return code
+
+
+def _escape_unknown_letters() -> None:
+    r"""Makes standard output escape letters that its encoding lacks, as `\xe9`, as standard error does."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _report_error(error: TirliteError) -> int:
