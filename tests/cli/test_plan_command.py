@@ -240,6 +240,19 @@ def test_bad_input_has_code_two(folder: Path, capsys: Shown, line: str, code: st
     assert err.startswith(f"error[{code}]: ")
 
 
+@pytest.mark.parametrize("arguments", [["plan", ""], ["plan", "a.csv", "--out", ""], ["export", "a.py:f", "--out", ""]])
+def test_an_empty_path_is_not_the_current_folder(arguments: list[str], capsys: Shown) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.endswith(": the path is empty\n")
+
+
+def test_standard_input_may_be_closed(capsys: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    status, out, err = run("-", capsys)
+    assert (status, out) == (2, "")
+    assert err == "error[no-lifetimes-file]: cannot read `-`: standard input is closed\n"
+
+
 def test_one_shape_is_planned_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "x.csv"
     file.write_text("id,lower,upper,size_expr\na,0,2,4*N\nb,1,3,4*M\nc,2,4,4*N\n")

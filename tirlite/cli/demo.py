@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tirlite.cli.options import file_path
+
 _DESCRIPTION = """\
 Finds the corners in a picture by a kernel of many stages, and shows what becomes of the kernel: its loop nest after
 the rewrite, its storage plan, its result and its speed beside NumPy's.
@@ -21,11 +23,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "image",
         metavar="IMAGE",
         nargs="?",
-        type=Path,
+        type=file_path,
         help="a .pgm or .npy file; with Pillow any format",
     )
     parser.add_argument(
-        "--out", metavar="FILE", type=Path, default=Path("corners.pgm"), help="where to write the result (%(default)s)"
+        "--out",
+        metavar="FILE",
+        type=file_path,
+        default=Path("corners.pgm"),
+        help="where to write the result (%(default)s)",
     )
     parser.set_defaults(run=run)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import input_at_fault
-from tirlite.cli.options import add_known, bad_option, dims_of_model, parsed_constants, parsed_dims
+from tirlite.cli.options import add_known, bad_option, dims_of_model, file_path, parsed_constants, parsed_dims
 from tirlite.cli.output_file import CannotWrite
 from tirlite.cli.progress import working
 
@@ -34,7 +34,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("source", metavar="FILE.py:NAME|MODEL.onnx", help="a kernel in a Python file, or a model")
-    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder, created if missing")
+    parser.add_argument(
+        "--out", metavar="DIR", type=file_path, required=True, help="the output folder, created if missing"
+    )
     parser.add_argument("--name", metavar="NAME", help="the name of the C function")
     parser.add_argument("--target", metavar="T", default="host", help="host, x86-64, -v2, -v3, -v4 or aarch64")
     parser.add_argument(

@@ -57,6 +57,13 @@ def integer(text: str) -> int:
     return int(text)
 
 
+def file_path(text: str) -> Path:
+    """A path; an empty text, as of a variable of the shell that is not set, would be the current folder."""
+    if not text:
+        raise ArgumentTypeError("the path is empty")
+    return Path(text)
+
+
 def byte_count(text: str) -> int:
     """A number of bytes: `65536`, `64KiB` of 1024 bytes each, `1MB` of a million."""
     match = _BYTES.fullmatch(text.strip())

@@ -6,11 +6,10 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import CommandMessage, input_at_fault
-from tirlite.cli.options import add_constant, add_several, byte_count, decimal, integer
+from tirlite.cli.options import add_constant, add_several, byte_count, decimal, file_path, integer
 from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
 from tirlite.cli.progress import FirstFit, interruptible, working
 from tirlite.diag import CapacityError
@@ -86,7 +85,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "file",
         metavar="FILE",
-        type=Path,
+        type=file_path,
         help="a CSV file, - for standard input, a folder, or a model, *.onnx",
     )
     parser.add_argument(
@@ -107,10 +106,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     add_several(parser, "--bind", "N=4", "values for names in sizes, separated by commas")
     add_several(parser, "--dim", "NAME=4", "show the plan at this dim")
     add_constant(parser)
-    parser.add_argument("--out", metavar="FILE", type=Path, help="write the table with an added column of offsets")
+    parser.add_argument("--out", metavar="FILE", type=file_path, help="write the table with an added column of offsets")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--svg", metavar="FILE", type=Path, help="write a picture of offsets over time")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with the plan, before and after")
+    parser.add_argument("--svg", metavar="FILE", type=file_path, help="write a picture of offsets over time")
+    parser.add_argument("--html", metavar="FILE", type=file_path, help="write a page with the plan, before and after")
     parser.set_defaults(run=run)
 
 
@@ -194,8 +193,10 @@ def _problem(arguments: argparse.Namespace, bind: Mapping[str, int]) -> Problem:
     from tirlite.plan import Pool, read_csv
 
     pool = Pool("global", capacity=arguments.capacity, align=arguments.align)
+    source = sys.stdin if str(arguments.file) == "-" else arguments.file
+    if source is None:
+        raise NoSuchFile("-", "standard input is closed").error()
     try:
-        source = sys.stdin if str(arguments.file) == "-" else arguments.file
         return read_csv(source, pools=[pool], facts=", ".join(arguments.facts), bind=bind)
     except OSError as error:
         raise NoSuchFile(str(arguments.file), error.strerror or str(error)).error() from None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import CommandMessage, input_at_fault
+from tirlite.cli.options import file_path
 from tirlite.cli.output_file import CannotWrite, write_file
 from tirlite.cli.progress import gathered, working
 from tirlite.diag import hint
@@ -55,14 +56,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("kernel", metavar="FILE.py:NAME", help="a Python file, and the name of a kernel in it")
     parser.add_argument("--after", metavar="PASS", help="print the function after this pass")
-    parser.add_argument("--dump", metavar="DIR", type=Path, help="write the function after each pass into this folder")
+    parser.add_argument(
+        "--dump", metavar="DIR", type=file_path, help="write the function after each pass into this folder"
+    )
     parser.add_argument("--sequence", action="store_true", help="print the linear access sequence of the temporaries")
     parser.add_argument("--plan", action="store_true", help="print where each temporary lies and why, with a chart")
     parser.add_argument("--safety", action="store_true", help="print how each access is kept inside its buffer")
     parser.add_argument("--llvm", action="store_true", help="print the LLVM IR")
     parser.add_argument("--asm", action="store_true", help="print the assembly for this machine")
     parser.add_argument("--json", action="store_true", help="print JSON: the function before and after, and its plan")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with the function and its plan")
+    parser.add_argument("--html", metavar="FILE", type=file_path, help="write a page with the function and its plan")
     parser.add_argument("--strategy", metavar="S", help="plan with this strategy instead of the kernel's own")
     parser.set_defaults(run=run)
 
