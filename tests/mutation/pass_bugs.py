@@ -16,7 +16,7 @@ from tirlite.analysis import access
 from tirlite.analysis.access import LinearSequence
 from tirlite.analysis.in_place import prover
 from tirlite.analysis.in_place.prover import Callees
-from tirlite.analysis.param_uses import ParamUses, Use
+from tirlite.analysis.param_uses import Use, uses_of
 from tirlite.analysis.storage_check import walk as storage_walk
 from tirlite.codegen import workspace_layout
 from tirlite.codegen.functions import outline
@@ -92,11 +92,10 @@ def one_for_all_threads(patch: pytest.MonkeyPatch) -> None:
 def writes_of_callees(who: object) -> Plant:
     """`who`, a module, does not see that a callee writes to what it is given."""
 
-    class Blind(ParamUses):
-        def of(self, func: Function) -> dict[Buffer, int]:
-            return {buffer: use & ~Use.WRITE for buffer, use in super().of(func).items()}
+    def blind(func: Function) -> dict[Buffer, int]:
+        return {buffer: use & ~Use.WRITE for buffer, use in uses_of(func).items()}
 
-    return put(who, "ParamUses", Blind)
+    return put(who, "uses_of", blind)
 
 
 def with_calls_that_end_early(func: PrimFunc) -> LinearSequence:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         DependenceKind as DependenceKind,
         IterationStep as IterationStep,
     )
-    from tirlite.analysis.param_uses import ParamUses as ParamUses, Use as Use
     from tirlite.analysis.shape_plan import (
         PlanDemands as PlanDemands,
         ShapePlan as ShapePlan,

@@ -14,7 +14,7 @@ from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from tirlite.analysis.param_uses import ParamUses, Use
+from tirlite.analysis.param_uses import Use, uses_of
 from tirlite.analysis.threads import Visibility, visibilities
 from tirlite.ir.demand import of_prim_func
 from tirlite.ir.expr import Binary, Buffer, BufferRef, Call, FloatImm, IntImm, Load, Var
@@ -266,7 +266,6 @@ class _Finder:
         self.params = {param: Allocation(param, self.open[0]) for param in func.arrays}
         # By buffer or view: the allocation at its root, or the parameter.
         self.roots: dict[Buffer, Allocation] = {**self.params}
-        self.uses = ParamUses()
         self.visible: dict[Allocate, Visibility] = {}  # in the launch that is open
 
     def find(self) -> LinearSequence:
@@ -392,7 +391,7 @@ class _Finder:
     def call(self, call: KernelCall, region: Region, position: int) -> None:
         """Record what the callee does to the buffers that it is given: what it leaves alone must be there as well."""
         self.touch(list[Node](value for _, value in call.scalars())[::-1], region, position)
-        uses = self.uses.of(call.callee)
+        uses = uses_of(call.callee)
         for use, kind in _KINDS.items():
             for param, buffer in call.buffers():
                 if (uses[param] or Use.READ) & use:

@@ -6,7 +6,7 @@ values there only if it had some before the function, or the allocation, began.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tirlite.ir.expr import Binary, Buffer, BufferRef, Call, Cast, Expr, FloatImm, IntImm, Load, StringImm, Unary, Var
 from tirlite.ir.func import PrimFunc
@@ -33,84 +33,86 @@ _MENTIONS: frozenset[type[Node]] = frozenset((Store, Load, BufferRef, KernelCall
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 
 
-class ParamUses:
-    """The uses of parameters, each function looked at once."""
+def uses_of(func: Function) -> Mapping[Buffer, int]:
+    """How a function uses each of its buffers: itself, through views, and through functions that it calls.
 
-    def __init__(self) -> None:
-        self._known: dict[Function, dict[Buffer, int]] = {}
+    It is looked at once: a network's `main` is asked for its callees again after each pass.
+    """
+    if func.known_uses is None:
+        for each in closure_of(func):
+            if each.known_uses is None:
+                object.__setattr__(each, "known_uses", _uses(each))
+    assert func.known_uses is not None
+    return func.known_uses
 
-    def of(self, func: Function) -> dict[Buffer, int]:
-        """How `func` uses each of its buffers: itself, through views, and through functions that it calls."""
-        if func not in self._known:
-            for each in closure_of(func):
-                if each not in self._known:
-                    self._known[each] = self._uses(each)
-        return self._known[func]
 
-    def _uses(self, func: Function) -> dict[Buffer, int]:
-        roots = {param: param for param in func.arrays}
-        uses = dict.fromkeys(roots, Use.NONE)
-        for view in statements_of(func.body, View):
-            if view.source in roots:
-                roots[view.buffer] = roots[view.source]
-        told: set[Node] = set()
-        loaded: set[Buffer] = set()
-        stored: set[Buffer] = set()
-        found: list[tuple[Buffer, int]] = []
-        # Most nodes that mention a buffer are one of two.
-        stack: list[Node] = [func.body]
-        while stack:
-            node = stack.pop()
-            kind = type(node)
-            if kind in _ATOMS:
-                continue
-            if isinstance(node, Binary):
-                stack += (node.b, node.a)
-                continue
-            if kind is Load and node not in told:
-                loaded.add(node.buffer)  # type: ignore[attr-defined]
-            elif kind is Store:
-                stored.add(node.buffer)  # type: ignore[attr-defined]
-            elif kind in _MENTIONS and node not in told:
-                found += [(buffer, use) for buffer, use, _ in self._told(node, told)]
-            stack += node.children()[::-1]
-        found += [(buffer, Use.READ) for buffer in loaded] + [(buffer, Use.WRITE) for buffer in stored]
-        for buffer, use in found:
-            if buffer in roots:
-                uses[roots[buffer]] |= use
-        return uses
+def _uses(func: Function) -> dict[Buffer, int]:
+    roots = {param: param for param in func.arrays}
+    uses = dict.fromkeys(roots, Use.NONE)
+    for view in statements_of(func.body, View):
+        if view.source in roots:
+            roots[view.buffer] = roots[view.source]
+    told: set[Node] = set()
+    loaded: set[Buffer] = set()
+    stored: set[Buffer] = set()
+    found: list[tuple[Buffer, int]] = []
+    # Most nodes that mention a buffer are one of two.
+    stack: list[Node] = [func.body]
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        if kind in _ATOMS:
+            continue
+        if isinstance(node, Binary):
+            stack += (node.b, node.a)
+            continue
+        if kind is Load and node not in told:
+            loaded.add(node.buffer)  # type: ignore[attr-defined]
+        elif kind is Store:
+            stored.add(node.buffer)  # type: ignore[attr-defined]
+        elif kind in _MENTIONS and node not in told:
+            found += [(buffer, use) for buffer, use, _ in _told(node, told)]
+        stack += node.children()[::-1]
+    found += [(buffer, Use.READ) for buffer in loaded] + [(buffer, Use.WRITE) for buffer in stored]
+    for buffer, use in found:
+        if buffer in roots:
+            uses[roots[buffer]] |= use
+    return uses
 
-    def touched(self, root: Node) -> Iterator[tuple[Buffer, int, Node]]:
-        """Each use of a buffer below a node, how it is used, and the node that mentions it, as often as it stands."""
-        told: set[Node] = set()  # mentions of buffers that a node around them has accounted for
-        for node in walk(root):
-            if type(node) in _MENTIONS and node not in told:
-                yield from self._told(node, told)
 
-    def _told(self, node: Node, told: set[Node]) -> Iterator[tuple[Buffer, int, Node]]:
-        """As `_touched`; `told` gets the mentions that the node accounts for."""
-        for buffer, use, mention in self._touched(node):
-            if mention is not node:
-                told.add(mention)
-            yield buffer, use, mention
+def touched(root: Node) -> Iterator[tuple[Buffer, int, Node]]:
+    """Each use of a buffer below a node, how it is used, and the node that mentions it, as often as it stands."""
+    told: set[Node] = set()  # mentions of buffers that a node around them has accounted for
+    for node in walk(root):
+        if type(node) in _MENTIONS and node not in told:
+            yield from _told(node, told)
 
-    def _touched(self, node: Node) -> Iterator[tuple[Buffer, int, Node]]:
-        """Each buffer that a node uses, how, and the node that mentions it."""
-        if isinstance(node, Store):
-            yield node.buffer, Use.WRITE, node
-        elif isinstance(node, Load):
-            yield node.buffer, Use.READ, node
-        elif isinstance(node, BufferRef):
-            yield node.buffer, _ANY, node
-        elif isinstance(node, KernelCall):
-            for param, arg in zip(node.callee.params, node.args, strict=True):
-                if isinstance(param, Buffer) and isinstance(arg, BufferRef):
-                    yield arg.buffer, self.of(node.callee)[param], arg
-        elif isinstance(node, Call) and node.op in (Op.ADDRESS_OF, Op.ACCESS_PTR):
-            place, mask = node.args[0], node.args[-1]
-            is_read = isinstance(mask, StringImm) and mask.value == "r"
-            if isinstance(place, Load | BufferRef):
-                yield place.buffer, Use.READ | Use.OPAQUE if is_read else _ANY, place
+
+def _told(node: Node, told: set[Node]) -> Iterator[tuple[Buffer, int, Node]]:
+    """As `_touched`; `told` gets the mentions that the node accounts for."""
+    for buffer, use, mention in _touched(node):
+        if mention is not node:
+            told.add(mention)
+        yield buffer, use, mention
+
+
+def _touched(node: Node) -> Iterator[tuple[Buffer, int, Node]]:
+    """Each buffer that a node uses, how, and the node that mentions it."""
+    if isinstance(node, Store):
+        yield node.buffer, Use.WRITE, node
+    elif isinstance(node, Load):
+        yield node.buffer, Use.READ, node
+    elif isinstance(node, BufferRef):
+        yield node.buffer, _ANY, node
+    elif isinstance(node, KernelCall):
+        for param, arg in zip(node.callee.params, node.args, strict=True):
+            if isinstance(param, Buffer) and isinstance(arg, BufferRef):
+                yield arg.buffer, uses_of(node.callee)[param], arg
+    elif isinstance(node, Call) and node.op in (Op.ADDRESS_OF, Op.ACCESS_PTR):
+        place, mask = node.args[0], node.args[-1]
+        is_read = isinstance(mask, StringImm) and mask.value == "r"
+        if isinstance(place, Load | BufferRef):
+            yield place.buffer, Use.READ | Use.OPAQUE if is_read else _ANY, place
 
 
 def only_updated(func: PrimFunc) -> set[Buffer]:
@@ -149,7 +151,7 @@ def written_params(func: PrimFunc) -> tuple[Buffer, ...]:
 
     An `access_ptr` with the mask "r" does not count.
     """
-    uses = ParamUses().of(func)
+    uses = uses_of(func)
     return tuple(param for param, use in uses.items() if use & Use.WRITE or param in func.outputs)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from tirlite.analysis import GIVEN, Demand, Extents, ParamUses, Use, demands
+from tirlite.analysis import GIVEN, Demand, Extents, demands
+from tirlite.analysis.param_uses import Use, uses_of
 from tirlite.diag import Message, Span
 from tirlite.dsl.convert import stored
 from tirlite.dsl.parameters import described
@@ -92,7 +93,7 @@ class _Call:
         pairs = [(first.setdefault(given, param), param) for param, given in self.buffers.items()]
         repeated = [(other, param) for other, param in pairs if other is not param]
         # Computed only if needed, as it walks through all callees.
-        uses = ParamUses().of(self.func) if repeated else {}
+        uses = uses_of(self.func) if repeated else {}
         for other, param in repeated:
             if (uses[param] | uses[other]) & Use.WRITE:
                 name = self.buffers[param].name

@@ -11,7 +11,8 @@ from itertools import islice
 
 import numpy as np
 
-from tirlite.analysis import GIVEN, Demand, Extents, ParamUses, Use, demands_of
+from tirlite.analysis import GIVEN, Demand, Extents, demands_of
+from tirlite.analysis.param_uses import Use, uses_of
 from tirlite.interp.addressing import extents
 from tirlite.interp.bfloat import is_bfloat
 from tirlite.interp.code import Code, Rule, Subroutine
@@ -58,7 +59,7 @@ def enter(code: Code, call: KernelCall) -> Steps[Subroutine | None]:
     Its end is then told to `leave`.
     """
     program, around = code.program, code.program.registers
-    uses = ParamUses().of(call.callee)
+    uses = uses_of(call.callee)
     for param, given in call.buffers():
         if uses[param] & Use.WRITE:
             program.written[code.root(given)] = None

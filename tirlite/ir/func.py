@@ -37,6 +37,7 @@ class PrimFunc(Function):
     is_normal: bool = field(default=False, init=False)
     is_valid: bool = field(default=False, init=False)
     known_sources: Mapping[Var, DimSource] | None = field(default=None, init=False)
+    known_uses: Mapping[Buffer, int] | None = field(default=None, init=False)
 
     def named(self, name: str) -> PrimFunc:
         """The same function with another name."""

@@ -51,6 +51,7 @@ class Function(Node):
     defaults: tuple[bool | int | float | None, ...]
     span: Span | None
     known_sources: Mapping[Var, DimSource] | None
+    known_uses: Mapping[Buffer, int] | None
 
     def default_of(self, param: Var | Buffer) -> bool | int | float | None:
         """The default of `param`; None if it is required."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import frexp, prod
 
-from tirlite.analysis.param_uses import ParamUses, Use
+from tirlite.analysis.param_uses import Use, touched
 from tirlite.ir.expr import (
     Add,
     Broadcast,
@@ -72,7 +72,7 @@ def costs_of(stmts: Sequence[Stmt], sizes: Mapping[Var, int]) -> Costs:
         _note_ranges(stmt, ranges)
     own = {each.buffer for stmt in stmts for each in statements(stmt) if isinstance(each, Allocate | View)}
     boxes: dict[tuple[Buffer, bool], list[_Range]] = {}
-    for buffer, use, node in (each for stmt in stmts for each in ParamUses().touched(stmt)):
+    for buffer, use, node in (each for stmt in stmts for each in touched(stmt)):
         for is_write in (False, True):
             if buffer not in own and use & (Use.WRITE if is_write else Use.READ):
                 _widen(boxes.setdefault((buffer, is_write), []), buffer, node, ranges)

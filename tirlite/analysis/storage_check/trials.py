@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tirlite.analysis.param_uses import ParamUses, Use
+from tirlite.analysis.param_uses import Use, uses_of
 from tirlite.analysis.storage_check.resident import Flow, Happening, ProgramPart
 from tirlite.analysis.trials.points import Array, Cell, Points, access_at, constant, one_point, sizes_from, trial_value
 from tirlite.ir.dtype import TypeCode
@@ -59,7 +59,7 @@ class Trials:
         self._numbers = (*func.dims, *scalars)
         self._lets: dict[Var, Expr] = {}
         self._views: dict[Buffer, View] = {}
-        uses = ParamUses().of(func)
+        uses = uses_of(func)
         self._read = [b for b, use in uses.items() if use == Use.READ and b.dtype.code not in _NOT_IN_NUMPY]
         for stmt in statements(func.body):
             if isinstance(stmt, Let):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from tirlite.analysis.param_uses import ParamUses, Use
+from tirlite.analysis.param_uses import Use, uses_of
 from tirlite.analysis.shape_plan import ShapePlan, shape_plan
 from tirlite.analysis.storage_check.resident import DeclaredBuffer, Flow, Happening, ProgramPart, Resident, Root, Wrong
 from tirlite.ir.expr import Binary, Buffer, BufferRef, Call, FloatImm, IntImm, LetExpr, Load, Var
@@ -55,7 +55,6 @@ class Walk:
         self.roots: list[Root] = []
         self.runs: dict[Stmt, list[tuple[int, int, ProgramPart]]] = {stmt: [] for stmt in watched}
         self._clock = 0
-        self._uses = ParamUses()
         self._thread: For | None = None
         self._block: For | None = None
         self._known: set[Var] = {*original.dims}
@@ -214,7 +213,7 @@ class Walk:
         What it leaves alone must be there as well.
         """
         self._touch(list[Node](value for _, value in call.scalars())[::-1], region, call)
-        uses = self._uses.of(call.callee)
+        uses = uses_of(call.callee)
         given = [(buffer, uses[param] or Use.READ) for param, buffer in call.buffers()]
         for buffer, use in given * 2:
             if use & Use.WRITE:

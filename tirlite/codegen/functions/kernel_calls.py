@@ -10,8 +10,8 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tirlite.analysis import ParamUses, Use
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.param_uses import Use, uses_of
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.text import FunctionText
@@ -60,7 +60,6 @@ class Versions:
         self._kernel: Facts | None = None
         self._facts: dict[Function, Facts] = {}
         self._ranges: dict[PrimFunc, dict[Buffer, ByteRange]] = {}
-        self._uses = ParamUses()
         self._changed: dict[PrimFunc, frozenset[Buffer]] = {}
         self._names: dict[Version, str] = {}
         self._calls: Counter[Function] = Counter()
@@ -97,7 +96,7 @@ class Versions:
     def changed(self, func: PrimFunc) -> frozenset[Buffer]:
         """The parameters that a function may write."""
         if func not in self._changed:
-            uses = self._uses.of(func).items()
+            uses = uses_of(func).items()
             self._changed[func] = frozenset(param for param, use in uses if use & (Use.WRITE | Use.OPAQUE))
         return self._changed[func]
 
