@@ -120,10 +120,10 @@ class DType:
     @property
     def scalar(self) -> DType:
         """The type of one lane."""
-        return self if self.lanes == 1 else DType(self.code, self.bits)
+        return self.with_lanes(1)
 
     def with_lanes(self, lanes: int) -> DType:
-        return self if lanes == self.lanes else DType(self.code, self.bits, lanes)
+        return self if lanes == self.lanes else _dtype(self.code, self.bits, lanes)
 
     @property
     def min(self) -> int:
@@ -198,6 +198,12 @@ def _check_extents(dtype: DType, extents: tuple[object, ...]) -> None:
 
 # How other libraries write an unknown extent.
 _ANY = ("None", "-1", "Ellipsis", "slice(None, None, None)")
+
+
+@cache
+def _dtype(code: TypeCode, bits: int, lanes: int) -> DType:
+    """The one type of these that others are made of: most questions of types are answered by `is`, then."""
+    return DType(code, bits, lanes)
 
 
 @cache
