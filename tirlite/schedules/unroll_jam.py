@@ -100,7 +100,8 @@ class UnrollJam(ScheduleStep):
     def _together(self, facts: Facts, loop: For) -> Iterator[Stmt]:
         """The jammed loop, and the loop over the remainder."""
         count, touches = loop.count, facts.touched_in(loop)
-        count = const(size, i64) if isinstance(size := facts.space.size(count), int) else count
+        if not isinstance(count, IntImm) and isinstance(size := facts.space.size(count), int):
+            count = const(size, i64)
         if not isinstance(count, IntImm | Var):
             var = Var("count")
             yield Let(var, count, span=loop.span)
