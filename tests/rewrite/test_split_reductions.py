@@ -597,3 +597,21 @@ def rows(x: tl.{dtype}[n, m], y: tl.{dtype}[n]):
         np.testing.assert_array_equal(found, wanted)
         tl.compile(made.lowered, strategy="none").interpret(x, wanted)
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_whole_array_takes_no_narrow_vector() -> None:
+    total = tl.compile(
+        tl.parse("""
+n = tl.dim("n")
+
+@tl.kernel
+def total(x: tl.f32[n], y: tl.f32[1]):
+    for i in tl.reduce(n):
+        y[0] += x[i]
+""")
+    )
+    assert "for i_block in" in str(total.lowered)
+    assert "> 4" not in str(total.lowered)
+    x, y = np.arange(5, dtype=np.float32), np.ones(1, np.float32)
+    total(x, y)
+    assert y[0] == 11

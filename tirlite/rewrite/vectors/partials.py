@@ -26,6 +26,7 @@ from tirlite.ir.expr import (
     FloorMod,
     IntImm,
     Load,
+    Min,
     Mul,
     Ramp,
     TruncDiv,
@@ -51,7 +52,6 @@ _PARTIAL_BYTES = 256
 _MOST_LANES = 64
 # The remainder uses vectors of a quarter of that.
 _PER_VECTOR = 4
-
 _WORD = 4
 # Up to so many iterations take a vector of their own: halving a wide one would take most of the time.
 _SHORT = (4, 8)
@@ -193,8 +193,11 @@ def _follows_stores(loop: For, facts: Facts) -> bool:
 
 
 def _is_repeated(loop: For, facts: Facts) -> bool:
-    """Whether a loop runs inside of another one."""
-    return any(len(_loops_around(touches[0])) > 1 for touches in facts.touches_in.get(loop, {}).values())
+    """Whether a loop runs inside of another one, other than over a block of its iterations (see `blocks.py`)."""
+    is_block = isinstance(loop.start, Var) and isinstance(loop.stop, Add) and isinstance(loop.stop.b, Min)
+    return not is_block and any(
+        len(_loops_around(touches[0])) > 1 for touches in facts.touches_in.get(loop, {}).values()
+    )
 
 
 def _loops_around(touch: Touch) -> list[For | While]:
@@ -301,10 +304,8 @@ def _moves(update: AnyUpdate, loops: Sequence[For], stmts: Sequence[Stmt]) -> bo
 
 def is_short(loop: For) -> bool:
     """Whether a reduction is known to have fewer iterations than half a vector has lanes: it stays scalar."""
-    count = loop.count
-    if loop.kind is not ForKind.REDUCE or not isinstance(count, IntImm):
-        return False
-    return count.value < vector_lanes(_width(loop)) // _PER_VECTOR // 2
+    count, half = loop.count, vector_lanes(_width(loop)) // _PER_VECTOR // 2
+    return loop.kind is ForKind.REDUCE and isinstance(count, IntImm) and count.value < half
 
 
 def _width(loop: For) -> int:
