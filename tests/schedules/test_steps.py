@@ -307,19 +307,19 @@ def test_loops_that_descend_are_not_fused() -> None:
 @every(
     "step, reason",
     [
-        (lambda s: s.split("j", "8"), r"s.split\('j', '8'\)` does not fit: `by` takes numbers"),
-        (lambda s: s.split("j", 1 << 63), "`by` takes numbers of 64 bits"),
-        (lambda s: s.split("j", True), "`by` takes numbers of 64 bits"),
-        (lambda s: s.peel("j", first=0.5), "`first` takes numbers"),
+        (lambda s: s.split("j", "8"), r"s.split\('j', '8'\)` does not fit: `by` takes integers"),
+        (lambda s: s.split("j", 1 << 63), "`by` takes integers of 64 bits"),
+        (lambda s: s.split("j", True), "`by` takes integers of 64 bits"),
+        (lambda s: s.peel("j", first=0.5), "`first` takes integers"),
         (lambda s: s.specialize("j", {s.loop("j"): 3}), "`least` takes .*text"),
         (lambda s: s.parallel(None), "`loop` takes loops"),
         (lambda s: s.parallel(()), "`loop` takes loops"),
         (lambda s: s.store_at("y", at=("j",)), "`at` takes loops"),
         (lambda s: s.shrink(3), "`buffers` takes buffers"),
-        (lambda s: s.specialize("j", {"j": 3.5}), "`least` takes numbers of 64 bits or text"),
+        (lambda s: s.specialize("j", {"j": 3.5}), "`least` takes integers of 64 bits or text"),
         (lambda s: s.join(("j",), "j"), "`loops` takes loops"),
         (lambda s: s.reorder(()), "`loops` takes loops"),
-        (lambda s: s.vectorize("j", ()), "`lanes` takes numbers of 64 bits"),
+        (lambda s: s.vectorize("j", ()), "`lanes` takes integers of 64 bits"),
         (lambda s: s.shrink(("y",)), "`buffers` takes buffers"),
         (lambda s: s.tile({1: 2}), "`sizes` takes numbers by loops"),
         (lambda s: s.tile({"j": "j"}), "`sizes` takes numbers by loops"),
@@ -593,6 +593,21 @@ def test_what_does_not_fit_is_told(step: object, code: str) -> None:
         step(s)  # type: ignore[operator]
     assert error.value.code == code
     assert s.steps == ()
+
+
+def test_a_step_that_names_nothing_is_told_where_a_schedule_is_replayed() -> None:
+    @tl.kernel
+    def renamed(a: tl.f32[n, n], b: tl.f32[n, n], y: tl.out[tl.f32[n, n]]):
+        for row in range(n):
+            for j in range(n):
+                y[row, j] = a[row, j] + b[row, j]
+
+    s = tl.schedule(product)
+    s.split("j", 16)
+    s.parallel("i")
+    with pytest.raises(tl.KernelError) as error:
+        tl.compile(renamed, schedule=s).compile()
+    assert str(error.value).endswith("the loops are `row`, `j.outer`, `j.inner`; the step is `s.parallel('i')`")
 
 
 def test_sums_in_memory_are_not_added_up_twice_where_the_last_iteration_runs_again() -> None:

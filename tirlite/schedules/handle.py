@@ -19,7 +19,9 @@ class NoLoop(Message):
     """
 
     title = "there is no loop `{name}`{hint}"
-    help = "the loops are {known}"
+    help = "the loops are {known}{step}"
+
+    step: str = ""
 
 
 class SeveralLoops(Message):
@@ -30,7 +32,9 @@ class SeveralLoops(Message):
     """
 
     title = "there are {count} loops `{name}`"
-    help = 'give a place, from s.loop("{name}", 0) on, or a loop around it, as in "{name}/j"'
+    help = 'give a place, from s.loop("{name}", 0) on, or a loop around it, as in "{name}/j"{step}'
+
+    step: str = ""
 
 
 class NoBuffer(Message):
@@ -41,7 +45,9 @@ class NoBuffer(Message):
     """
 
     title = "there is no buffer `{name}`{hint}"
-    help = "the buffers are {known}"
+    help = "the buffers are {known}{step}"
+
+    step: str = ""
 
 
 class SeveralBuffers(Message):
@@ -52,7 +58,13 @@ class SeveralBuffers(Message):
     """
 
     title = "there are {count} buffers `{name}`"
-    help = 'give a place, from s.buffer("{name}", 0) on'
+    help = 'give a place, from s.buffer("{name}", 0) on{step}'
+
+    step: str = ""
+
+
+# What names in steps cannot be: `step` tells which step it was.
+NAMES_NOTHING = (NoLoop, SeveralLoops, NoBuffer, SeveralBuffers)
 
 
 @record

@@ -22,7 +22,7 @@ from tirlite.ir.walk import is_steady
 from tirlite.record import replace
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
-from tirlite.schedules.handle import BufferHandle, LoopHandle
+from tirlite.schedules.handle import NAMES_NOTHING, BufferHandle, LoopHandle
 
 
 class ScheduleStep(FactsPass):
@@ -53,7 +53,13 @@ class ScheduleStep(FactsPass):
     def on(self, facts: Facts) -> Rewritten:
         """The function after the step. Raises KernelError if a field has a wrong type, or the step is refused."""
         self.demand_taken()
-        return FactsPass.on(self, facts)
+        try:
+            return FactsPass.on(self, facts)
+        except TirliteError as error:
+            message = error.messages[0]
+            if not isinstance(message, NAMES_NOTHING):
+                raise
+            raise message.replaced(step=f"; the step is `{self}`").error() from None
 
     def demand_taken(self) -> None:
         """Raises KernelError if a field's value does not have the field's type."""
@@ -86,7 +92,7 @@ _WORD = re.compile(r"\w+")
 
 # For each word in the annotation of a field: the Python types that it allows, and how an error names them.
 _TAKEN: dict[str, tuple[tuple[type, ...], str]] = {
-    "int": ((Integral,), "numbers of 64 bits"),
+    "int": ((Integral,), "integers of 64 bits"),
     "str": ((str,), "text"),
     "bool": ((bool,), "True or False"),
     "LoopName": ((str, LoopHandle), "loops"),
