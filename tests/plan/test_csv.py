@@ -311,6 +311,11 @@ def test_an_open_file_of_other_bytes_than_utf_8_is_refused() -> None:
         read_csv(source)
 
 
+def test_a_binary_file_is_not_read_as_text() -> None:
+    with pytest.raises(PlanError, match="`source` of `read_csv` takes a path, or an open text file"):
+        read_csv(io.BytesIO(EXAMPLE.encode()))  # type: ignore[arg-type]
+
+
 def test_a_size_that_is_negative_at_a_value_counts_as_zero_there_and_is_refused_if_it_always_is():
     table = "id,lower,upper,size_expr\na,0,2,N-3\nb,1,3,4*N\n"
     for n, size in ((2, 0), (5, 2)):

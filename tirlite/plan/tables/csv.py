@@ -163,6 +163,7 @@ def read_csv(
             text = source.read()
         except UnicodeDecodeError as error:
             text = _decoded(name, error.object)
+        demand("read_csv", "source", text, "a path, or an open text file", fits=isinstance(text, str))
     wrong: list[Message] = []
     reader = _Reader.of(read_table(name, text, wrong), facts, bind or {})
     requests = tuple(reader.requests(wrong))
