@@ -1000,3 +1000,19 @@ def test_a_value_that_all_lanes_share_behind_a_name_that_they_do_not(of_all: str
     tl.compile(func)(a, found)
     tl.compile(func).interpret(a, wanted)
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_elements_of_an_iterations_own_array_at_computed_places_are_loaded_one_by_one() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel
+    def picked(x: tl.f32[n], y: tl.f32[n]):
+        for j in range(n):
+            own = tl.alloc(tl.f32[4])
+            for a in range(min(4, n)):
+                own[a] = x[a] + tl.f32(j)
+            y[j] = own[j % 4]
+
+    x, y = np.arange(70, dtype=np.float32), np.zeros(70, np.float32)
+    picked(x, y)
+    np.testing.assert_array_equal(y, np.arange(70) + np.arange(70) % 4)

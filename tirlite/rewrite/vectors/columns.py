@@ -174,7 +174,8 @@ class Columns(Lanes):
             if is_at(load, known):
                 return Load(stage, whole)
         is_surely = not self.inside and self.on is None and not self.is_lazy
-        if not self._is_known(load, self.inside) or not self.is_steady(load.buffer):
+        is_known = load.buffer not in self.wide and self._is_known(load, self.inside)
+        if not is_known or not self.is_steady(load.buffer):
             return None
         if not is_surely and not self.is_inside(load):
             return None
