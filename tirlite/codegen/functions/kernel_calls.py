@@ -60,7 +60,6 @@ class Versions:
         self._kernel: Facts | None = None
         self._facts: dict[Function, Facts] = {}
         self._ranges: dict[PrimFunc, dict[Buffer, ByteRange]] = {}
-        self._changed: dict[PrimFunc, frozenset[Buffer]] = {}
         self._names: dict[Version, str] = {}
         self._calls: Counter[Function] = Counter()
 
@@ -95,10 +94,7 @@ class Versions:
 
     def changed(self, func: PrimFunc) -> frozenset[Buffer]:
         """The parameters that a function may write."""
-        if func not in self._changed:
-            uses = uses_of(func).items()
-            self._changed[func] = frozenset(param for param, use in uses if use & (Use.WRITE | Use.OPAQUE))
-        return self._changed[func]
+        return frozenset(param for param, use in uses_of(func).items() if use & (Use.WRITE | Use.OPAQUE))
 
     def attributes(self, version: Version) -> str:
         return "noinline" if self._calls[version.func] > _MOST_COPIES else ""

@@ -243,7 +243,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
 
         rows = staggered(chain[-2], innermost, facts)
         made = None if rows is None else nested(chain[:-2], *rows).stmts
-    if made is None and _is_in_order(innermost) and keeps_a_record(innermost):
+    if made is None and keeps_a_record(innermost) and _is_in_order(innermost):
         from tirlite.rewrite.vectors.search_ahead import records_by_vectors
 
         records = records_by_vectors(innermost, facts)
@@ -309,7 +309,7 @@ def _go_along_rows(stmts: tuple[Stmt, ...]) -> bool:
 def _may_go(chain: list[For], place: int, facts: Facts, rules: Rules) -> bool:
     """Whether a loop of a chain has independent iterations, and vectors may pay."""
     loop = chain[place]
-    is_short = is_plain(loop) and _is_part_of_row(chain, facts)
+    is_short = _is_part_of_row(chain, facts) and is_plain(loop)
     pays = _may_pay(loop) or loop in rules.dividing or (is_short and _stores_alone(loop, facts))
     if not pays or _is_brief(loop, facts) or not facts.is_independent(loop):
         return False
