@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
+from functools import wraps
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar, dataclass_transform, overload
@@ -24,6 +25,9 @@ Parts: TypeAlias = Mapping[str, tuple[object, Any]]
 
 
 T = TypeVar("T")
+S = TypeVar("S")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class cached_property(Generic[T]):  # noqa: N801
@@ -50,6 +54,20 @@ class cached_property(Generic[T]):  # noqa: N801
             return self
         value = instance.__dict__[self._name] = self._compute(instance)
         return value
+
+
+def cached_method(compute: Callable[[S, K], V]) -> Callable[[S, K], V]:
+    """A method of one argument that computes its result once for each, as long as its object exists."""
+    slot = compute.__qualname__  # no attribute has this name
+
+    @wraps(compute)
+    def kept(self: S, key: K) -> V:
+        known: dict[K, V] = self.__dict__.setdefault(slot, {})
+        if key not in known:
+            known[key] = compute(self, key)
+        return known[key]
+
+    return kept
 
 
 # So many objects of a class are made before its `__init__` is compiled: as many as take what that takes, 0.1 ms.

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 import tirlite.record
-from tirlite.record import Record, record
+from tirlite.record import Record, cached_method, record
 
 
 @record
@@ -250,3 +250,24 @@ def test_the_first_object_may_be_refused(given: tuple[tuple[object, ...], dict[s
     with pytest.raises(TypeError, match=r"New\.__init__\(\)"):
         New(*given[0], **given[1])
     assert New(3).x == 3
+
+
+def test_a_method_computes_its_result_once_for_each_argument_of_each_object() -> None:
+    asked: list[int] = []
+
+    class Squares:
+        @cached_method
+        def of(self, number: int) -> int | None:
+            asked.append(number)
+            return number * number or None
+
+    class Negated(Squares):
+        @cached_method
+        def of(self, number: int) -> int | None:
+            return -(super().of(number) or 0)
+
+    squares = Squares()
+    assert [squares.of(3), squares.of(0), squares.of(3), squares.of(0)] == [9, None, 9, None]
+    assert asked == [3, 0]
+    assert (Squares().of(3), Negated().of(3)) == (9, -9)
+    assert asked == [3, 0, 3, 3]

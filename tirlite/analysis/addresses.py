@@ -7,7 +7,7 @@ from math import prod
 from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Buffer, Expr, Load, Store
-from tirlite.record import record
+from tirlite.record import cached_method, record
 from tirlite.sizes import Size
 from tirlite.sizes.poly import terms_of, varies
 from tirlite.sizes.unknown import Unknown, ends, recombined
@@ -67,18 +67,12 @@ class Addresses:
 
     def __init__(self, space: IndexSpace) -> None:
         self.space = space
-        self._layouts: dict[Buffer, BufferLayout] = {}
-        self._addresses: dict[Load | Store, Address] = {}
         # One for all vectors of a width, so that accesses alike are seen to be. In two instances it is not the same.
         self._lanes: dict[int, Unknown | None] = {}
 
+    @cached_method
     def of(self, node: Load | Store) -> Address:
         """The address of an access."""
-        if node not in self._addresses:
-            self._addresses[node] = self._address(node)
-        return self._addresses[node]
-
-    def _address(self, node: Load | Store) -> Address:
         layout = self.layout(node.buffer)
         lanes = node.indices[-1].dtype.lanes if node.indices else 1
         if lanes not in self._lanes:
@@ -103,20 +97,19 @@ class Addresses:
                 stride = stride * extent
         return recombined(total)
 
+    @cached_method
     def layout(self, buffer: Buffer) -> BufferLayout:
-        if buffer not in self._layouts:
-            start: Size = 0
-            path = self.space.definitions.path(buffer)
-            for view in path:
-                offset = self.space.size(view.byte_offset)
-                between = ends(offset)
-                # What lies inside of a buffer that exists does not wrap around, however much its dims might be.
-                exact = stays_exact(*between) or stays_exact(*between, self._most_bytes(view.source))
-                start = start + (offset if exact else self._unknown())
-            inner = tuple(self._extent(extent, buffer) for extent in buffer.shape[1:])
-            moves = bool(path) and any(map(varies, (start, *inner)))
-            self._layouts[buffer] = BufferLayout(buffer, start, inner, moves)
-        return self._layouts[buffer]
+        start: Size = 0
+        path = self.space.definitions.path(buffer)
+        for view in path:
+            offset = self.space.size(view.byte_offset)
+            between = ends(offset)
+            # What lies inside of a buffer that exists does not wrap around, however much its dims might be.
+            exact = stays_exact(*between) or stays_exact(*between, self._most_bytes(view.source))
+            start = start + (offset if exact else self._unknown())
+        inner = tuple(self._extent(extent, buffer) for extent in buffer.shape[1:])
+        moves = bool(path) and any(map(varies, (start, *inner)))
+        return BufferLayout(buffer, start, inner, moves)
 
     def _index(self, index: Expr, size: Size, buffer: Buffer, axis: int) -> Size:
         extent = self._extent(buffer.shape[axis], buffer)

@@ -22,7 +22,7 @@ from tirlite.ir.expr import GE, GT, LE, LT, Buffer, Cast, Expr, IntImm, Load, Va
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Assert, AttrKey, AttrStmt, For, Stmt, View, While
 from tirlite.ir.walk import conjuncts, is_constant, statements_of, walk
-from tirlite.record import record, replace
+from tirlite.record import cached_method, record, replace
 from tirlite.sizes import Dim, Scalar, Size, maximum, minimum
 from tirlite.sizes.poly import Atom, varies
 from tirlite.sizes.unknown import Ends
@@ -194,7 +194,6 @@ class EntrySpace(KnownSpace):
         arrays: set[Buffer],
         is_ordinary: bool = True,
     ) -> None:
-        self._ends: dict[Buffer, tuple[Dim, Dim]] = {}
         self.scans: dict[Dim, Scan] = {}
         self._scanned = arrays
         self._looks = looks
@@ -212,22 +211,19 @@ class EntrySpace(KnownSpace):
         """The least or the greatest element of a parameter; None of what is not looked at."""
         return self._ends_of(buffer)[is_greatest] + 0 if buffer in self._scanned else None
 
+    @cached_method
     def _ends_of(self, buffer: Buffer) -> tuple[Dim, Dim]:
-        if buffer not in self._ends:
-            low, high = buffer.dtype.min, buffer.dtype.max
-            if self._is_ordinary:
-                low, high = max(low, -ORDINARY), min(high, ORDINARY)
-            if buffer not in self._looks:
-                self._looks[buffer] = Scan(
-                    buffer, Var(f"least_{buffer.name}", i64), Var(f"greatest_{buffer.name}", i64)
-                )
-            scan = self._looks[buffer]
-            found = [Scalar(var.name, low, high, origin=self.extents.origin) for var in (scan.least, scan.greatest)]
-            for dim, var in zip(found, (scan.least, scan.greatest), strict=True):
-                self.extents.images[dim] = var
-                self.scans[dim] = scan
-            self._ends[buffer] = found[0], found[1]
-        return self._ends[buffer]
+        low, high = buffer.dtype.min, buffer.dtype.max
+        if self._is_ordinary:
+            low, high = max(low, -ORDINARY), min(high, ORDINARY)
+        if buffer not in self._looks:
+            self._looks[buffer] = Scan(buffer, Var(f"least_{buffer.name}", i64), Var(f"greatest_{buffer.name}", i64))
+        scan = self._looks[buffer]
+        found = [Scalar(var.name, low, high, origin=self.extents.origin) for var in (scan.least, scan.greatest)]
+        for dim, var in zip(found, (scan.least, scan.greatest), strict=True):
+            self.extents.images[dim] = var
+            self.scans[dim] = scan
+        return found[0], found[1]
 
     def _sweeps(self, load: Load) -> bool:
         """Whether loops go along the axes, so that all elements may be met anyway."""

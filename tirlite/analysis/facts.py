@@ -29,7 +29,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.demand import demand_prim_func
 from tirlite.ir.walk import ATOMS, accesses_in, aliased_in, composites, mentions
-from tirlite.record import cached_property
+from tirlite.record import cached_method, cached_property
 
 if TYPE_CHECKING:
     from tirlite.analysis.access import Allocation, LinearSequence, Touch
@@ -55,7 +55,6 @@ class Facts:
     def __init__(self, func: PrimFunc) -> None:
         self.func = func
         self._others: dict[Function, Facts] = {}
-        self._independent: dict[Loop, bool] = {}
         self._first_touched: dict[Loop, dict[Allocation, list[Touch]]] | None = None
 
     @cached_property
@@ -190,16 +189,12 @@ class Facts:
 
         return carried_by(loop, self.touched_in(loop), self.addresses, by_statement=by_statement)
 
+    @cached_method
     def is_independent(self, loop: Loop) -> bool:
         """Whether no two iterations of a loop may touch a byte that one of them writes: they may run at once.
 
         False, too, where that takes too long, and for loops that are bound to threads.
         """
-        if loop not in self._independent:
-            self._independent[loop] = self._is_independent(loop)
-        return self._independent[loop]
-
-    def _is_independent(self, loop: Loop) -> bool:
         if isinstance(loop, For) and loop.kind is ForKind.THREAD:
             return False
         if isinstance(loop, For) and has_elements_apart(loop, self.alone):

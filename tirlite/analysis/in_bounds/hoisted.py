@@ -35,7 +35,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store, View, While
 from tirlite.ir.walk import aliased_in, allocated_in, is_constant, statements, stored_in, walk
-from tirlite.record import record
+from tirlite.record import cached_method, record
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends
 
@@ -75,7 +75,6 @@ class Hoisting:
     def __init__(self, func: PrimFunc, space: IndexSpace) -> None:
         self.space = space
         self._bounds = Bounds(space)
-        self._inside: dict[For, _Inside | None] = {}
         stored = stored_in(func.body)
         self._aliased = aliased_in(func.body)
         self._unwritten = {*func.arrays} - stored - self._aliased
@@ -178,19 +177,18 @@ class Hoisting:
             begins, count = And(LE(none, start), begins), Sub(Max(loop.stop, start), start)
         return Hoisted(loop, And(begins, LE(count, Sub(length, index))))
 
+    @cached_method
     def _of(self, loop: For) -> _Inside | None:
         """None where a condition in front of a loop is not worth its code, or cannot stand there."""
-        if loop not in self._inside:
-            found = _Inside({loop.var: None}, set())
-            found.variables.update((each.var, each.value) for each in walk(loop.body) if isinstance(each, LetExpr))
-            for stmt in statements(loop.body):
-                if isinstance(stmt, Let):
-                    found.variables[stmt.var] = stmt.value
-                elif isinstance(stmt, Store | Allocate | View):
-                    found.buffers.add(stmt.buffer)
-            is_innermost = not any(isinstance(stmt, For | While) for stmt in statements(loop.body))
-            self._inside[loop] = found if is_innermost and loop.kind is not ForKind.THREAD else None
-        return self._inside[loop]
+        found = _Inside({loop.var: None}, set())
+        found.variables.update((each.var, each.value) for each in walk(loop.body) if isinstance(each, LetExpr))
+        for stmt in statements(loop.body):
+            if isinstance(stmt, Let):
+                found.variables[stmt.var] = stmt.value
+            elif isinstance(stmt, Store | Allocate | View):
+                found.buffers.add(stmt.buffer)
+        is_innermost = not any(isinstance(stmt, For | While) for stmt in statements(loop.body))
+        return found if is_innermost and loop.kind is not ForKind.THREAD else None
 
     def _stays(self, expr: Expr, inside: _Inside) -> bool:
         """Whether an expression can stand in front of a loop, and is there what it is in each iteration."""

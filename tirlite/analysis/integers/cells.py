@@ -19,7 +19,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, View, While
 from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import aliased_by, statements, statements_of, walk
-from tirlite.record import record
+from tirlite.record import cached_method, record
 from tirlite.sizes import Size, ceildiv, maximum, substitute
 from tirlite.sizes.poly import Atom, varies
 from tirlite.sizes.unknown import Ends, Unknown, ends, ends_beside, is_positive, unknowns_in
@@ -120,7 +120,6 @@ class _Walk:
         self.loop: Loop | None = None
         self._left = _MOST_STEPS
         self._wider: dict[Atom, Size] = {}  # for each unknown that a test narrowed, the one before
-        self._stored: dict[Loop, frozenset[Buffer]] = {}
         self._moves: dict[Loop, Moves] = {}
         self._reached: dict[Size, Ends] = {}  # ends of the variables of loops
         self._facts: list[Size] = []  # expressions that are 0 or more here
@@ -346,14 +345,13 @@ class _Walk:
                 return Clock(cell, way, last + 1)  # counts the start at which the condition fails
         return None
 
+    @cached_method
     def _stored_in(self, loop: Loop) -> frozenset[Buffer]:
         """The locals declared outside of a loop that it stores to."""
-        if loop not in self._stored:
-            found = [*statements(loop.body)]
-            own = {each.buffer for each in found if isinstance(each, Allocate)}
-            stored = frozenset(each.buffer for each in found if isinstance(each, Store))
-            self._stored[loop] = (stored & self.cells) - own
-        return self._stored[loop]
+        found = [*statements(loop.body)]
+        own = {each.buffer for each in found if isinstance(each, Allocate)}
+        stored = frozenset(each.buffer for each in found if isinstance(each, Store))
+        return (stored & self.cells) - own
 
     def _first_guess(self, loop: Loop, cell: Buffer, entry: Size, clock: Clock | None) -> Guess:
         if isinstance(loop, For) and loop.kind not in _SERIAL:

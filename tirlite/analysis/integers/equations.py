@@ -16,7 +16,7 @@ from typing import Any
 from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir.stmt import For
-from tirlite.record import record, replace
+from tirlite.record import cached_method, record, replace
 from tirlite.sizes import Dim, Proof, Size, prove_divides, substitute
 from tirlite.sizes.poly import Atom, varies
 from tirlite.sizes.unknown import Ends, Linear, Unknown, ends_of, is_positive, linear, multiple, relation_of, sum_of
@@ -212,7 +212,6 @@ class Instances:
         self.distances: dict[Atom, Name] = {}
         self.directed: list[Unknown] = []
         self.met: dict[Atom, None] = {}
-        self._same: dict[Atom, bool] = {}
 
     def direct(self, counter: Unknown, sign: int) -> None:
         """Demand that the first instance is in a later iteration of a loop for `sign` 1, in an earlier one for -1."""
@@ -343,16 +342,15 @@ class Instances:
             self.distances[atom] = self.system.variable(None if width is None else -width, width)
         return self.distances[atom]
 
+    @cached_method
     def _is_same(self, atom: Atom) -> bool:
         """Whether both instances see the same value."""
-        if atom not in self._same:
-            self._same[atom] = all(
-                each.steady
-                and each.owner not in self.inner
-                and (each.owner is None or self.levels.get(each.owner, -1) < self.level)
-                for each in self.space.unknowns_of(atom)
-            )
-        return self._same[atom]
+        return all(
+            each.steady
+            and each.owner not in self.inner
+            and (each.owner is None or self.levels.get(each.owner, -1) < self.level)
+            for each in self.space.unknowns_of(atom)
+        )
 
 
 def _directed(sign: int | None) -> tuple[int | None, int | None]:

@@ -50,6 +50,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import For, Stmt, While
 from tirlite.ir.trampoline import Steps, run
+from tirlite.record import cached_method
 from tirlite.sizes import Size, maximum, minimum
 from tirlite.sizes.poly import Atom, Composite, bare, terms_of, varies
 from tirlite.sizes.terms import level_above, written
@@ -101,8 +102,6 @@ class IndexSpace:
         self._values: dict[Var, Size] = {}
         self._counters: dict[For, Unknown] = {}
         self._ahead: dict[Atom, Size] = {}
-        self._forms: dict[Size, list[Linear]] = {}
-        self._unknowns: dict[Atom, tuple[Unknown, ...]] = {}
         self.choices: dict[Atom, Choice] = {}  # what some unknowns are one of two of
         self.wraps: dict[Atom, Size] = {}  # what some names stand for modulo 2**64
 
@@ -114,23 +113,21 @@ class IndexSpace:
             return self._values[expr]
         return run(self._size(expr, lane, None))
 
+    @cached_method
     def forms(self, size: Size) -> list[Linear]:
         """Sums over unknowns that are all equal to `size` (see `forms_of`); none where two unknowns multiply.
 
         One of them has the iterations that lie ahead in loops which begin at an extremum and end by one.
         """
-        if size not in self._forms:
-            found = forms_of(size)
-            if turned := [(factor, atom) for atom, factor in terms_in(size).items() if atom in self._ahead]:
-                found = [*found, size + sum(factor * (self._ahead[atom] - atom) for factor, atom in turned)]
-            self._forms[size] = [form for each in found if (form := linear(each)) is not None]
-        return self._forms[size]
+        found = forms_of(size)
+        if turned := [(factor, atom) for atom, factor in terms_in(size).items() if atom in self._ahead]:
+            found = [*found, size + sum(factor * (self._ahead[atom] - atom) for factor, atom in turned)]
+        return [form for each in found if (form := linear(each)) is not None]
 
+    @cached_method
     def unknowns_of(self, atom: Atom) -> tuple[Unknown, ...]:
         """The unknowns that an atom is made of, each once."""
-        if atom not in self._unknowns:
-            self._unknowns[atom] = (*unknowns_in(atom + 0),)
-        return self._unknowns[atom]
+        return (*unknowns_in(atom + 0),)
 
     def counter(self, loop: For) -> Unknown:
         """How many iterations of `loop` lie behind."""

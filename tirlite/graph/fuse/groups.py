@@ -15,7 +15,7 @@ from tirlite.graph.fuse.finish import Elements, elements_of
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Part, Program
 from tirlite.graph.types import TensorType
-from tirlite.record import record
+from tirlite.record import cached_method, record
 from tirlite.show import table
 from tirlite.sizes import Size
 
@@ -154,7 +154,6 @@ class _Maker:
         self.inside = frozenset(self.steps)
         self.taken: dict[Call, Group] = {}
         self.lost: set[Call] = set()
-        self._elements: dict[Call, Elements | None] = {}
         self._depths: dict[Expr, int] = {}  # of each step, how many make each other, up to it
         for step in self.steps:
             args = step.args if isinstance(step, Call) else (step.condition,)
@@ -229,10 +228,9 @@ class _Maker:
                 return False
         return True
 
+    @cached_method
     def _elements_of(self, step: Call) -> Elements | None:
-        if step not in self._elements:
-            self._elements[step] = elements_of(step)
-        return self._elements[step]
+        return elements_of(step)
 
     def _source(self, arg: Expr) -> Expr:
         (part,) = self.made.parts[arg]
