@@ -103,6 +103,17 @@ def test_dims_may_be_bound() -> None:
     assert str(f.result) == "f32[3, m]"
 
 
+@pytest.mark.parametrize(
+    ("extent", "code"), [(2.5, "bad-graph-extent"), ("4", "bad-graph-extent"), (-2, "negative-graph-extent")]
+)
+def test_what_no_dim_can_be_is_refused(extent: Any, code: str) -> None:
+    relu = model([helper.make_node("Relu", ["x"], ["y"])], {"x": ["n", "m"]}, ["y"])
+    with pytest.raises(tl.GraphError) as caught:
+        tl.from_onnx(relu, dims={"n": extent})
+    assert caught.value.code == code
+    assert str(Path(tl.__file__).parent) not in str(caught.value)
+
+
 def test_all_that_is_missing_is_named_at_once() -> None:
     nodes = [
         helper.make_node("ImageDecoder", ["x"], ["a"]),

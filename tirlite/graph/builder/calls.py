@@ -162,7 +162,7 @@ def _seen_as(arg: Expr, pairs: Sequence[tuple[Size, Size]], name: str, span: Spa
 
 Exprs: TypeAlias = "tuple[Expr, ...]"
 Operand: TypeAlias = "Expr | Array | np.generic | bool | int | float"
-_OURS = "tirlite.graph"
+_OURS = ("tirlite.graph", "tirlite.diag")
 
 
 class BadConstant(GraphMessage):

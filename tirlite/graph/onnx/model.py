@@ -16,6 +16,7 @@ from tirlite.graph.aot.names import name_of
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Expr, Var
+from tirlite.graph.extents import BadGraphExtent
 from tirlite.graph.function import Function
 from tirlite.graph.known.import_options import FileUsed, ImportOptions
 from tirlite.graph.onnx.budget import Budget, Spent
@@ -29,6 +30,7 @@ from tirlite.graph.onnx.weights import FileTensors, parted
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType
 from tirlite.names import UniqueNames
+from tirlite.show import shown
 from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, prove_eq
 from tirlite.sizes.poly import atom_of
 
@@ -323,7 +325,7 @@ class ModelDims:
     def __init__(self, model: str, given: Mapping[str, SizeLike]) -> None:
         """`given` tells what dims are: numbers, dims with facts, or other sizes, by either name."""
         self._model = model
-        self._given = {name: as_size(size) for name, size in given.items()}
+        self._given = {name: _size_of(size) for name, size in given.items()}
         self._identifiers: dict[object, str] = {}
         self._names = UniqueNames()
         self._told: set[str] = set()
@@ -370,6 +372,13 @@ class ModelDims:
         if key not in self._identifiers:
             self._identifiers[key] = self._names.unique(name_of(wanted))
         return self._identifiers[key]
+
+
+def _size_of(given: SizeLike) -> Size:
+    try:
+        return as_size(given)
+    except TypeError:
+        raise BadGraphExtent(shown(given)).error() from None
 
 
 def dim_names(inputs: Iterable[Any]) -> dict[str, str]:
