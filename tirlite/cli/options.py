@@ -219,7 +219,8 @@ def loaded(option: str, file: str) -> npt.NDArray[Any]:
     try:
         found = np.load(Path(file), allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise bad_option(option, f"it cannot be read: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise bad_option(option, f"it cannot be read: {why}") from None
     if not isinstance(found, np.ndarray):
         raise bad_option(option, "it holds several arrays")
     return found

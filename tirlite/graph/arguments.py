@@ -16,6 +16,7 @@ from tirlite.graph.types import Array, TensorType, TupleType, Type, structured, 
 from tirlite.ir import TypeCode
 from tirlite.ir.faults import AssertFailed
 from tirlite.runtime.foreign import as_array
+from tirlite.show import counted
 from tirlite.sizes import Dim, dims_of, evaluate
 from tirlite.sizes.poly import atom_of
 
@@ -28,7 +29,7 @@ class GraphArgumentCount(Message):
     """
 
     raises = CallTypeError
-    title = "`{function}` takes {wanted} values, here are {given}"
+    title = "`{function}` takes {wanted}, here are {given}"
 
 
 class GraphArgumentType(Message):
@@ -76,7 +77,7 @@ def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[
     """
     demand_function(function)
     if len(given) != len(function.params):
-        raise GraphArgumentCount(function.name, len(function.params), len(given)).error()
+        raise GraphArgumentCount(function.name, counted(len(function.params), "value"), len(given)).error()
     leaves = [
         (param.name, of, _typed(param.name, of, array))
         for param, value in zip(function.params, given, strict=True)

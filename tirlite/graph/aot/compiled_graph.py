@@ -22,6 +22,7 @@ from tirlite.graph.demands import Demand
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.types import Array, leaves_of, structured, tensors
 from tirlite.record import cached_property
+from tirlite.show import counted
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -69,7 +70,7 @@ def in_order(function: FunctionNode, arrays: Sequence[Any], named: Mapping[str, 
     params = function.params
     if not named:
         if len(arrays) != len(params):
-            raise GraphArgumentCount(function.name, len(params), len(arrays)).error()
+            raise GraphArgumentCount(function.name, counted(len(params), "value"), len(arrays)).error()
         return arrays
     with suppress(KeyError):
         if not arrays and len(named) == len(params):
@@ -84,7 +85,7 @@ def in_order(function: FunctionNode, arrays: Sequence[Any], named: Mapping[str, 
             raise UnknownGraphArgument(function.name, why, name, "inputs", known).error()
         found[place] = value
     if len(found) != len(params) or len(arrays) > len(params):
-        raise GraphArgumentCount(function.name, len(params), len(found)).error()
+        raise GraphArgumentCount(function.name, counted(len(params), "value"), len(found)).error()
     return [found[place] for place in range(len(params))]
 
 

@@ -42,6 +42,7 @@ from tirlite.graph.out_variants import NUMPY, Library, OutVariants, aligned
 from tirlite.graph.types import Array, TensorType, mapped_leaves
 from tirlite.ir import Steps, run, run as run_steps
 from tirlite.record import record
+from tirlite.show import counted
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 from tirlite.sizes.poly import atom_of
 
@@ -99,7 +100,7 @@ def execute(routines: Sequence[Routine], arrays: Sequence[npt.ArrayLike], varian
     machine = _Machine({routine.name: routine for routine in routines}, variants)
     main = routines[-1]
     if len(arrays) != len(main.params):
-        raise GraphArgumentCount(main.name, len(main.params), len(arrays)).error()
+        raise GraphArgumentCount(main.name, counted(len(main.params), "value"), len(arrays)).error()
     given = zip(main.params, arrays, strict=True)
     flat = [each for param, value in given for each in arrays_of(", ".join(param.names), param.type, value)]
     frame = run_steps(machine.routine(main, flat))
