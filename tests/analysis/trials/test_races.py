@@ -61,6 +61,8 @@ def test_a_temporary_from_outside_of_the_loop() -> None:
                 y[i, j] = row[m - 1 - j]
 
     assert told(rows) == "row[0] written at i = 0, written at 1"
+    with pytest.raises(tl.KernelError, match="help: allocate `row` in the loop, so that each iteration has one"):
+        tl.compile(rows).compile()
 
 
 def test_tiles_that_overlap() -> None:

@@ -50,6 +50,7 @@ _SIZES = (66, 4)
 class RacingAccess:
     """One of two accesses that meet: its iteration, by the loop's variable, and the element as text."""
 
+    buffer: Buffer
     element: str
     is_write: bool
     iteration: int
@@ -172,7 +173,7 @@ def _told(access: TrialAccess, place: int) -> RacingAccess:
     indices = [trial_value(index, points.values) for index in node.indices]
     numbers = [str(int(points.spread(each)[place].min())) for each in indices if each is not None]
     element = node.buffer.name + (f"[{', '.join(numbers)}]" if numbers else "")
-    return RacingAccess(element, isinstance(node, Store), int(points.iteration[place]), access.span)
+    return RacingAccess(node.buffer, element, isinstance(node, Store), int(points.iteration[place]), access.span)
 
 
 _POINTS = 8192

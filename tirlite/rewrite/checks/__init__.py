@@ -17,7 +17,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, IfThenElse, Store, View, While
-from tirlite.ir.walk import conjuncts, defined_in, loads_in, mentions, walk
+from tirlite.ir.walk import allocated_in, conjuncts, defined_in, loads_in, mentions, walk
 from tirlite.rewrite.forms import NEVER
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
 
@@ -201,7 +201,7 @@ class CheckRaces(FactsPass):
 
             race = find_race(facts)
             if race is not None:
-                raise _message(race, _advice(race.loop, facts)).error()
+                raise _message(race, _advice(race.loop, facts, race)).error()
             for loop in facts.doubtful_loops:
                 for store in _changes_by_memory(loop, facts):
                     element = str(Load(store.buffer, store.indices)).removesuffix("[()]")
@@ -209,12 +209,16 @@ class CheckRaces(FactsPass):
         return facts.func
 
 
-def _advice(loop: For, facts: Facts) -> str:
+def _advice(loop: For, facts: Facts, race: Race | None = None) -> str:
     from tirlite.analysis.loops.regrouping import updates_in
 
     updates = updates_in(loop, facts)
-    combines = isinstance(updates, tuple) and bool(updates)
-    return _DECLARE.format(loop.kind.value) if combines else IterationConflict.help
+    if isinstance(updates, tuple) and updates:
+        return _DECLARE.format(loop.kind.value)
+    if race is not None and race.second.is_write and race.first.buffer in allocated_in(facts.func.body):
+        name = race.first.buffer.name  # a temporary that each iteration fills anew
+        return f"allocate `{name}` in the loop, so that each iteration has one, or make the loop serial with `range`"
+    return IterationConflict.help
 
 
 def _changes_by_memory(loop: For, facts: Facts) -> Iterator[Store]:
