@@ -311,6 +311,11 @@ def test_an_open_file_of_other_bytes_than_utf_8_is_refused() -> None:
         read_csv(source)
 
 
+def test_a_number_that_is_too_large_has_its_place() -> None:
+    assert "<stream>:3:5" in refused(f"id,lower,upper,size\na,0,2,4\nb,0,{2**200},4\n")
+    assert "<stream>:2:7" in refused(f"id,lower,upper,size\na,0,2,{2**1000}\n")
+
+
 def test_a_binary_file_is_not_read_as_text() -> None:
     with pytest.raises(PlanError, match="`source` of `read_csv` takes a path, or an open text file"):
         read_csv(io.BytesIO(EXAMPLE.encode()))  # type: ignore[arg-type]

@@ -77,6 +77,8 @@ class NumberTooLarge(PlanMessage):
 
     title = "a number in the {what} of {of} has {bits} bits, and may have {most}"
 
+    id: str = ""
+
 
 class ProblemPart(PlanMessage):
     """A problem is made of something other than requests and pools.
@@ -266,12 +268,12 @@ def _check_numbers(requests: tuple[Request, ...], pools: tuple[Pool, ...]) -> No
             continue
         of = f"request `{each.id}`"
         if isinstance(size, int):
-            _demand_bits("size", of, size, _BITS)
+            _demand_bits("size", of, size, _BITS, each.id)
         else:
-            _demand_bits("size", of, largest[size], _FACTOR_BITS)
-        _demand_bits("lifetime", of, time, _COUNT_BITS)
-        _demand_bits("alignment", of, each.align, _BITS)
-        _demand_bits("offset", of, each.fixed or 0, _BITS)
+            _demand_bits("size", of, largest[size], _FACTOR_BITS, each.id)
+        _demand_bits("lifetime", of, time, _COUNT_BITS, each.id)
+        _demand_bits("alignment", of, each.align, _BITS, each.id)
+        _demand_bits("offset", of, each.fixed or 0, _BITS, each.id)
     for pool in pools:
         of = f"pool `{pool.name}`"
         _demand_bits("capacity", of, pool.capacity or 0, _BITS)
@@ -288,9 +290,9 @@ def _largest(size: Size) -> int:
     return max(abs(number) for number in (*facts, *(each for one in sums for each in terms_of(one).values())))
 
 
-def _demand_bits(what: str, of: str, number: int, most: int) -> None:
+def _demand_bits(what: str, of: str, number: int, most: int, request: str = "") -> None:
     if number.bit_length() > most:
-        raise NumberTooLarge(what, of, number.bit_length(), most).error()
+        raise NumberTooLarge(what, of, number.bit_length(), most, request).error()
 
 
 def _check_requests(requests: tuple[Request, ...], memories: Mapping[str, Pool]) -> None:

@@ -43,6 +43,10 @@ _COLUMN_OF = {
     "bad-fixed": "offset",
     "empty-lifetime": "upper",
     "no-lifetime": "gaps",
+    # Of `number-too-large`, by what is too large.
+    "lifetime": "upper",
+    "alignment": "alignment",
+    "offset": "offset",
 }
 
 
@@ -358,7 +362,7 @@ class _Reader:
     def _located(self, error: TirliteError, number: int) -> TirliteError:
         """The error with the place in the table that it is about."""
         message = error.messages[0]
-        column = _COLUMN_OF.get(message.code, "size")
+        column = _COLUMN_OF.get(message.code) or _COLUMN_OF.get(getattr(message, "what", ""), "size")
         placed = column if column in self.places else "upper"
         return message.error() if message.span else message.replaced(span=self._span(number, placed)).error()
 
