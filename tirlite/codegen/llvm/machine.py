@@ -268,19 +268,20 @@ def _machine_at(level: int, name: str) -> TargetMachine:
 def new_machine(level: int, name: str) -> TargetMachine:
     from llvmlite import binding
 
-    if level == 0 and binding.llvm_version_info[0] <= OPTIONS_OF:
-        # With AVX, LLVM's fast selection of instructions loads 16 bytes where `select` takes a single float from
-        # memory. Once set, this option cannot be left to the level again: on, it would hold for all of them.
-        binding.set_option("", "-fast-isel=false")
     if name == HOST:
         cpu, features = _host()
+        blends = "+avx" in features and "+avx512vl" not in features
         target = binding.Target.from_default_triple()
     else:
         triple, cpu = MACHINES[name]
-        features = ""
+        features, blends = "", cpu == "x86-64-v3"
         binding.initialize_all_targets()
         binding.initialize_all_asmprinters()
         target = binding.Target.from_triple(triple)
+    if level == 0 and blends and binding.llvm_version_info[0] <= OPTIONS_OF:
+        # With AVX and without masks, LLVM's fast selection of instructions loads 16 bytes where `select` takes a single
+        # float from memory. Once set, this option cannot be left to the level again: on, it would hold for all of them.
+        binding.set_option("", "-fast-isel=false")
     return target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default")
 
 
